@@ -10,6 +10,7 @@ from stoker.doctor.check.chains import complete
 from stoker.doctor.check.edits import insert_after, remove_between
 from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.loops import LOOK, count_taken
 from stoker.doctor.check.source.values import ChainStage
 from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
@@ -54,7 +55,9 @@ class ShuffleAfterBatch(Rule):
                     batched = found = None
                 elif stage.name == "shuffle" and batched is not None:
                     found = (batched, stage)
-            if found is not None:
+            # A few elements are a look at the data, in whatever order they come.
+            taken = count_taken(dataset)
+            if found is not None and (taken is None or taken > LOOK):
                 message = "whole batches are shuffled here: the same examples stay together in every epoch"
                 yield self.problem_at(found[1].module, found[1].node, message, _swap(*found))
 

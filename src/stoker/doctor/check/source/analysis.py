@@ -103,15 +103,20 @@ def _batch_methods(m: Machine) -> Iterator[ast.AST]:
 
 
 def _run_the_rest(m: Machine) -> None:
-    """Functions that nobody calls first, then those that only unknown callers call."""
-    owners = _owners(m)
+    """Functions that nobody calls first, then those that only unknown callers call, then those inside them."""
     waiting = [node for node in m.functions if _is_waiting(m, node)]
-    if not waiting:
-        return
-    called = _called_names(m.main.text)
-    for node in sorted(waiting, key=lambda n: getattr(n, "name", "") in called):
-        if _is_waiting(m, node) and m.budget > 0 and not isinstance(node, ast.Lambda):
-            _run_root(m, node, owners.get(node))
+    called = _called_names(m.main.text) if waiting else set()
+    nested = False
+    known: set[ast.AST] = set()
+    while waiting:
+        owners = _owners(m)
+        for node in sorted(waiting, key=lambda n: getattr(n, "name", "") in called):
+            if _is_waiting(m, node) and m.budget > 0 and not isinstance(node, ast.Lambda):
+                _run_root(m, node, owners.get(node), nested=nested)
+        known.update(waiting)
+        # Running a function defines those inside it: a thread's target, for one, that nobody else calls.
+        waiting = [node for node in m.functions if node not in known and _is_waiting(m, node)]
+        nested = True
 
 
 def _is_waiting(m: Machine, node: FunctionNode | ast.Lambda) -> bool:
@@ -127,7 +132,7 @@ def _called_names(text: str) -> set[str]:
     return set(_CALLED.findall(text))
 
 
-def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
+def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None, *, nested: bool = False) -> None:
     function = m.functions[node]
     if function.compiled is None and not node.decorator_list and not _may_tell(m.main, node):
         return
@@ -141,7 +146,8 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None) -> None:
     callback = info is not None and classes.is_callback(info) and bool(_BATCH_METHODS.match(node.name))
     # A method of a derived class may be called, and compiled, by the base: its look proves nothing.
     own = info is None or not classes.has_unseen_base(info)
-    hot = callback or (own and is_step(m.main, node))
+    # Whoever gets a function that another one makes may compile it.
+    hot = callback or (own and not nested and is_step(m.main, node))
     m.loops = []
     m.pending = []
     m.frame = CallFrame(m.main, m.main.scope, hot=hot, repeated=hot, presumed=node)

@@ -89,16 +89,15 @@ def _zip(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     walks = [loops.walk(value) for value in arguments.by_position]
     if not walks:
         return UNKNOWN
-    source = next(
-        (v for v, w in zip(arguments.by_position, walks, strict=True) if w.dataset or w.parts), None
-    )
+    sources = [v for v, w in zip(arguments.by_position, walks, strict=True) if w.dataset or w.parts]
     lengths = [w.length for w in walks if w.length is not None]
     items = tuple(w.element for w in walks)
     return Seq(
         "generator",
         element=Seq("tuple", items=items),
-        source=source,
+        source=sources[0] if sources else None,
         length=min(lengths) if lengths else None,
+        beside=tuple(sources[1:]),
     )
 
 

@@ -160,7 +160,15 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
         return Array(owner.dtype, owner.pixels, owner.labels, 0 if owner.size > 0 else owner.size)
     if isinstance(owner, Symbolic):
         return Symbolic()
+    if owner is UNKNOWN and _adds_numpy_axis(m, node.slice):
+        return Array()
     return attributes.item_of(owner, index)
+
+
+def _adds_numpy_axis(m: Machine, index: ast.expr) -> bool:
+    """`ob[np.newaxis, :]`: whoever writes so has an ndarray; for a tensor there is `tf.newaxis`."""
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(part, ast.Attribute) and m.value(part) == Api("np.newaxis") for part in parts)
 
 
 def _grows(m: Machine, index: ast.expr) -> bool:

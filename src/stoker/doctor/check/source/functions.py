@@ -13,6 +13,7 @@ from stoker.doctor.check.source.frames import CallFrame, LoopState
 from stoker.doctor.check.source.values import (
     NONE,
     UNKNOWN,
+    Array,
     Compiled,
     Func,
     Py,
@@ -243,6 +244,8 @@ def as_tensors(value: Value) -> Value:
         return replace(value, element=as_tensors(value.element))
     if isinstance(value, Py) and value.type != "none":
         return Tensor()
+    if isinstance(value, Array):
+        return Tensor(dtype=value.dtype)
     return replace(value, host=False, variable=False) if isinstance(value, Tensor) else value
 
 

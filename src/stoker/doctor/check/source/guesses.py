@@ -149,12 +149,19 @@ def call(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
         # What a train step hands back is a loss or metrics, not yet read.
         return Tensor() if name.endswith("_step") and isinstance(node.func, ast.Name) else UNKNOWN
     if _MODEL.search(name) and arguments.positional:
-        m.work(strong=True)
-        return Tensor()
+        return _call_model(m, node, arguments)
     if (_LOSS.search(name) or name.endswith("loss")) and len(arguments.positional) >= 2:
         m.work(strong=False)
         return Tensor()
     return UNKNOWN
+
+
+def _call_model(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
+    from stoker.doctor.check.source import classes
+
+    m.work(strong=True)
+    classes.feed(m, node, arguments, "is passed to a model")
+    return Tensor()
 
 
 def method(m: Machine, name: str, receiver: ast.expr, node: ast.Call, arguments: Arguments) -> Value:
@@ -208,8 +215,7 @@ def _keras_like(
         m.work(strong=True)
         return Tensor()
     if name == "call" or (_MODEL.search(name) and arguments.positional and not _NOT_A_CALL.search(name)):
-        m.work(strong=True)
-        return Tensor()
+        return _call_model(m, node, arguments)
     if _STEP.search(name.lower()) and not (name == "step" and _SIMULATED.search(owner)):
         m.work(strong=True)
     if _LOSS.search(name.lower()) and len(arguments.positional) >= 2 and not _NOT_A_CALL.search(name):

@@ -120,6 +120,32 @@ _ON_DATA_TOO = frozenset(
         "tensordot",
     )
 )
+# What `tensorflow.compat.v1` has besides that is the same in version 2.
+_IN_BOTH_VERSIONS = frozenset(
+    {
+        "argmax",
+        "cast",
+        "clip_by_global_norm",
+        "clip_by_value",
+        "concat",
+        "constant",
+        "convert_to_tensor",
+        "equal",
+        "expand_dims",
+        "gather",
+        "identity",
+        "one_hot",
+        "ones",
+        "ones_like",
+        "reshape",
+        "squeeze",
+        "stack",
+        "transpose",
+        "where",
+        "zeros",
+        "zeros_like",
+    }
+)
 # Arguments that say how, not on what.
 _HOW = frozenset(
     {"axis", "axes", "name", "strides", "padding", "dilations", "ksize", "depth_radius", "num_segments"}
@@ -212,9 +238,31 @@ def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
         )
     m.work(strong=False)
     if name.startswith(_ON_DATA) or name in _ON_DATA_TOO:
-        data = {key: pair for key, pair in arguments.named.items() if key not in _HOW}
-        classes.feed(m, node, Arguments(arguments.positional, data), f"is passed to `{name}`")
+        classes.feed(m, node, _data_of(m, arguments), f"is passed to `{name}`")
     return _compute(name, arguments)
+
+
+def _version_1(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    """An operation of `tensorflow.compat.v1` in a program that runs eagerly."""
+    same = f"tf.{name.removeprefix('tf1.')}"
+    known = same.startswith(_ON_DATA) or same in _ON_DATA_TOO or same.removeprefix("tf.") in _IN_BOTH_VERSIONS
+    if m.frame.module.builds_graphs or not known:
+        return _other(m, name, node, arguments)
+    return call(m, same, node, arguments)
+
+
+def _data_of(m: Machine, arguments: Arguments) -> Arguments:
+    """The arguments that an operation computes on, less those that may be tensors after all."""
+    named = {key: pair for key, pair in arguments.named.items() if key not in _HOW}
+    return Arguments([pair for pair in arguments.positional if not _is_half_known(m, pair[0])], named)
+
+
+def _is_half_known(m: Machine, expression: ast.expr) -> bool:
+    """`gradient * p` of something unknown and an ndarray: inside an operation the unknown is probably a tensor."""
+    if not isinstance(expression, ast.BinOp):
+        return False
+    with m.quietly():
+        return any(m.value(side) is UNKNOWN for side in (expression.left, expression.right))
 
 
 def _compute(name: str, arguments: Arguments) -> Value:
@@ -323,6 +371,12 @@ def _partial(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Val
     return function if isinstance(function, Func) else UNKNOWN
 
 
+def _repeat(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+    """`itertools.cycle(dataset)` and the like walk over what they are given."""
+    over = arguments.get(0, "iterable") or UNKNOWN
+    return Seq("generator", element=loops.walk(over).element, source=over)
+
+
 def _progress(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     over = arguments.get(0, "iterable") or UNKNOWN
     if name.endswith("trange"):
@@ -399,6 +453,7 @@ _EXACT: dict[str, Handler] = {
     ),
     **dict.fromkeys(("tf.Graph", "tf1.Graph"), _maker("graphs")),
     "functools.partial": _partial,
+    **dict.fromkeys(("itertools.cycle", "itertools.islice"), _repeat),
     "argparse.ArgumentParser": _maker("parser"),
     **dict.fromkeys(_MINIMIZERS, _minimize),
 }
@@ -406,6 +461,7 @@ _BY_ROOT: dict[str, Handler] = {
     "builtins": builtin_calls.call,
     "np": numpy_calls.call,
     "tf": _tensorflow,
+    "tf1": _version_1,
     "tnp": lambda m, name, node, arguments: Tensor(),
     "keras": keras_calls.call,
     "tfds": _tfds,

@@ -47,6 +47,8 @@ class Walk:
     element: Value
     dataset: Dataset | None = None
     length: int | None = None
+    # The other pipelines that `zip` walks over at the same time.
+    beside: tuple[Dataset, ...] = ()
     # The loop goes through layers, variables or gradients: a part of one step.
     parts: bool = False
     # The loop counts or waits: `range`, `while`. Tensor work alone makes such a loop one of steps, while a walk
@@ -61,15 +63,18 @@ def walk(value: Value) -> Walk:
     if isinstance(value, Thing) and value.type == "iterator":
         return Walk(value.about["dataset"].element, value.about["dataset"])
     if isinstance(value, Dataset):
-        return Walk(value.element, value, _count_taken(value))
+        return Walk(value.element, value, count_taken(value))
     if isinstance(value, Seq):
         if value.source is not None:
             inner = walk(value.source)
             length = _shortest(inner.length, value.length)
-            return Walk(element_of(value), inner.dataset, length, inner.parts, inner.counts)
+            others = [walk(other) for other in value.beside]
+            found = [dataset for w in others for dataset in (w.dataset, *w.beside) if dataset is not None]
+            beside = (*inner.beside, *found)
+            return Walk(element_of(value), inner.dataset, length, beside, inner.parts, inner.counts)
         element = element_of(value)
         length = len(value.items) if value.items is not None and value.kind != "dict" else value.length
-        return Walk(element, None, length, _is_part(element), counts=value.kind == "range")
+        return Walk(element, None, length, parts=_is_part(element), counts=value.kind == "range")
     return Walk(element_of(value))
 
 
@@ -86,7 +91,8 @@ def _is_part(element: Value) -> bool:
     return isinstance(element, Tensor) and not element.host
 
 
-def _count_taken(dataset: Dataset) -> int | None:
+def count_taken(dataset: Dataset) -> int | None:
+    """How many elements `take` leaves of a pipeline, None for all."""
     for stage in reversed(dataset.stages):
         if stage.name == "take" and isinstance(stage.argument, Py) and isinstance(stage.argument.const, int):
             return stage.argument.const if stage.argument.const >= 0 else None
@@ -117,7 +123,8 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
                 body()
             _merge(m, before)
             if over.dataset is not None and (loop.strong or loop.inner_steps) and not once:
-                m.emit(Consumed(m.at(node), over.dataset, "loop"))
+                for dataset in (over.dataset, *over.beside):
+                    m.emit(Consumed(m.at(node), dataset, "loop"))
     finally:
         m.rare = rare
         m.loops.pop()

@@ -37,6 +37,29 @@ _NO_READ = frozenset({"shape", "ndim", "isscalar", "dtype", "finfo", "iinfo", "r
 _KEEPING = frozenset(
     {"array", "asarray", "expand_dims", "reshape", "squeeze", "ascontiguousarray", "copy", "repeat"}
 )
+# Of a number they make a number.
+_ELEMENTWISE = frozenset(
+    {
+        "abs",
+        "ceil",
+        "clip",
+        "cos",
+        "exp",
+        "floor",
+        "log",
+        "log10",
+        "log2",
+        "maximum",
+        "minimum",
+        "power",
+        "round",
+        "sign",
+        "sin",
+        "sqrt",
+        "square",
+        "tanh",
+    }
+)
 _SCALARS = frozenset({"float32", "float64", "int32", "int64", "float16", "bool_", "uint8", "float_", "int_"})
 
 
@@ -64,6 +87,8 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
         return _keep(last, first, arguments)
     if last in ("isnan", "isfinite", "isinf") and not isinstance(first, Array):
         return Py("bool", varies=True)
+    if last in _ELEMENTWISE and arguments.positional and all(isinstance(v, Py) for v in arguments.values):
+        return Py("float", varies=any(isinstance(v, Py) and v.varies for v in arguments.values))
     if last in ("savetxt", "savez", "savez_compressed", "set_printoptions"):
         return UNKNOWN
     return Array()

@@ -90,6 +90,8 @@ class Seq(Value):
     varies: bool = False
     # What is really walked over, under `enumerate`, `zip`, `tqdm` or `iter`.
     source: Value | None = None
+    # What `zip` walks over beside it.
+    beside: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
