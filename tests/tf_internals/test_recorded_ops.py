@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from stoker.tf_internals import recorded_ops
@@ -122,3 +123,29 @@ def test_variable_type_tells_variables_from_other_resources() -> None:
     assert recorded_ops.variable_type(variable.handle) == tf.int32
     table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), 0)
     assert recorded_ops.variable_type(table.resource_handle) is None
+
+
+def test_the_graphs_of_a_function_tell_the_shapes_they_were_traced_for() -> None:
+    weight = tf.Variable(tf.ones([3, 2]))
+
+    @tf.function
+    def multiply_by_weight(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(x, weight) + y
+
+    for rows in (4, 5):
+        multiply_by_weight(tf.ones([rows, 3]), tf.constant(1.0))
+    open_shape = tf.TensorSpec([None, 3], tf.float32)
+    multiply_by_weight.get_concrete_function(open_shape, tf.TensorSpec([], tf.float32))
+    names = [name for name in recorded_ops.compiled_function_names() if "multiply_by_weight" in name]
+    definitions = [recorded_ops.compiled_function(name) for name in names]
+    shapes = [recorded_ops.input_shapes(made) for made in definitions if made is not None]
+    assert sorted(shapes, key=str) == [((4, 3), (), None), ((5, 3), (), None), (None, (), None)]
+
+
+@pytest.mark.parametrize("jit_compile", [True, False])
+def test_a_definition_tells_whether_xla_compiles_it(jit_compile: bool) -> None:
+    double = tf.function(lambda x: x * 2, jit_compile=jit_compile)
+    name = watched(lambda: double(tf.constant(4.0)))[-1][0]
+    definition = recorded_ops.compiled_function(name)
+    assert definition is not None
+    assert recorded_ops.is_compiled_by_xla(definition) is jit_compile

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from stoker.tf_internals.types import DType, ProtoMessage, Tensor
 
 # Names and values of an op's attributes in turn, as op callbacks give them and `run_op` takes them.
 Attributes: TypeAlias = tuple[object, ...]
+# The shape of each input of a compiled function; None where it is not known, or the input is a handle.
+Shapes: TypeAlias = tuple[tuple[int, ...] | None, ...]
 OpWatcher: TypeAlias = Callable[[str, Sequence[Tensor], Attributes, Sequence[Tensor]], None]
 
 
@@ -151,6 +153,34 @@ def compiled_function(name: str) -> ProtoMessage | None:
         return context.context().get_function_def(name)
     except tf.errors.NotFoundError:
         return None
+
+
+def compiled_function_names() -> list[str]:
+    """The names of all functions that the eager runtime knows."""
+    from tensorflow.python.eager import context
+
+    names = context.context().list_function_names()
+    return sorted(name.decode() if isinstance(name, bytes) else name for name in names)
+
+
+def input_shapes(definition: ProtoMessage) -> Shapes:
+    """The shapes that a compiled function was traced for, input by input."""
+    return tuple(
+        _input_shape(definition.arg_attr[n].attr) for n in range(len(definition.signature.input_arg))
+    )
+
+
+def _input_shape(attributes: Mapping[str, ProtoMessage]) -> tuple[int, ...] | None:
+    shapes = attributes["_output_shapes"].list.shape if "_output_shapes" in attributes else ()
+    if len(shapes) != 1 or shapes[0].unknown_rank:
+        return None
+    sizes = tuple(int(dimension.size) for dimension in shapes[0].dim)
+    return None if any(size < 0 for size in sizes) else sizes
+
+
+def is_compiled_by_xla(definition: ProtoMessage) -> bool:
+    """Whether XLA compiles a function, anew for each shape."""
+    return "_XlaMustCompile" in definition.attr and bool(definition.attr["_XlaMustCompile"].b)
 
 
 def called_functions(definition: ProtoMessage) -> list[str]:

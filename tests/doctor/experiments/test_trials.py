@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from stoker.doctor.attach.sites import shown_path
-from stoker.doctor.experiments import checking
 from stoker.doctor.experiments.rebuilding import CannotRebuildStep
 from stoker.doctor.experiments.recording import RecordedStep
-from stoker.doctor.experiments.timing import LEAST_ROUNDS, Budget, time_in_turn
 from stoker.doctor.experiments.trials import TRIALS
-from stoker.doctor.stall import find_stall
-from stoker.records import Finding
-from tests.doctor.experiments.recorded import record_step
-
-
-def finding_at(function: Callable[[], None], text: str, kind: str) -> Finding:
-    """A finding at the line of a function that holds this text."""
-    lines, first = inspect.getsourcelines(function)
-    (line,) = [first + number for number, code in enumerate(lines) if text in code]
-    stall = find_stall(kind)
-    assert stall is not None
-    return stall.finding(file=shown_path(__file__), line=line, function=function.__name__)
-
-
-def run_trial(step: RecordedStep | None, finding: Finding, experiment: str) -> None:
-    """Rebuild, check and time it."""
-    assert step is not None
-    with checking.variables_put_back(step):
-        trial = TRIALS[experiment](step, finding)
-        was, repaired = time_in_turn([trial.was, trial.repaired], Budget(300))
-    assert len(was) == len(repaired) >= LEAST_ROUNDS
-    assert min(was + repaired) > 0
+from tests.doctor.experiments.recorded import finding_at, record_step, run_trial
 
 
 def test_two_functions_of_one_step_are_rebuilt_one_by_one() -> None:

@@ -6,7 +6,9 @@
 | rebuilding | a recorded step made again, op by op or as one graph |
 | checking | whether the rebuilt step computes what the recorded one did; the variables, set and put back |
 | timing | ways to do a step's work, timed in turn within a budget |
+| trial | what a trial is, and which recorded events are a finding's |
 | trials | for each kind of repair, the step as it was and as repaired |
+| traced_calls | the trial of functions that are traced again and again |
 | laboratory | all experiments of a run, after the program has ended |
 
 While the program runs, only `recording` is at work, for a few steps. The rest happens in the same process when the

@@ -80,12 +80,28 @@ def _run_earlier_ops(step: RecordedStep, ops: Sequence[RecordedOp]) -> None:
             break
         earlier.append(op)
     used = {number for op in ops for number in op.inputs if is_handle(step.values[number])}
-    if not any(op.name != "ReadVariableOp" and used.intersection(op.inputs) for op in earlier):
-        return
-    again = [op for op in earlier if not is_input(op) and not is_random(op)]
+    again = _needed_for(earlier, used)
     for op in again:
         check_repeatable(op, step.functions)
-    replay(step, again)()
+    if again:
+        replay(step, again)()
+
+
+def _needed_for(earlier: Sequence[RecordedOp], handles: set[int]) -> list[RecordedOp]:
+    """The ops that may write one of these variables, and those that make what they take, in their order.
+
+    Batches and random numbers are taken as they were recorded.
+    """
+    needed: list[RecordedOp] = []
+    wanted: set[int] = set()
+    for op in reversed(earlier):
+        if is_input(op) or is_random(op):
+            continue
+        writes = op.name != "ReadVariableOp" and not handles.isdisjoint(op.inputs)
+        if writes or not wanted.isdisjoint(op.outputs):
+            wanted.update(op.inputs)
+            needed.append(op)
+    return needed[::-1]
 
 
 def _written_only_by(step: RecordedStep, ops: Sequence[RecordedOp]) -> set[int]:

@@ -96,9 +96,9 @@ def _time(
     add_hidden_reads(step)
     with variables_put_back(step):
         trial = TRIALS[experiment](step, finding)
-        was, repaired = time_in_turn([trial.was, trial.repaired], budget)
+        *was, repaired = time_in_turn(trial.ways, budget)
     return _TimedRepair(
-        [seconds / trial.steps for seconds in was],
+        [seconds / trial.steps for rounds in was for seconds in rounds],
         [seconds / trial.steps for seconds in repaired],
         round(trial.covers, 4),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +70,18 @@ def check_repeatable(op: RecordedOp, functions: dict[str, ProtoMessage]) -> None
     Raises:
         CannotRebuildStep: it might.
     """
+    for name in _ops_inside(op, functions):
+        if not _is_repeatable(name):
+            raise CannotRebuildStep(f"the step runs {name}")
+
+
+def holds_random_op(op: RecordedOp, functions: dict[str, ProtoMessage]) -> bool:
+    """Whether an op, or a compiled function, gives something else each time."""
+    return any(name in _RANDOM for name in _ops_inside(op, functions))
+
+
+def _ops_inside(op: RecordedOp, functions: dict[str, ProtoMessage]) -> Iterator[str]:
+    """The types of all ops that a call of a compiled function may run; of another op, its own."""
     pending, seen = [op.name], set()
     while pending:
         name = pending.pop()
@@ -79,8 +91,8 @@ def check_repeatable(op: RecordedOp, functions: dict[str, ProtoMessage]) -> None
         if name in functions:
             pending += [node.op for node in functions[name].node_def]
             pending += recorded_ops.called_functions(functions[name])
-        elif not _is_repeatable(name):
-            raise CannotRebuildStep(f"the step runs {name}")
+        else:
+            yield name
 
 
 def _is_repeatable(name: str) -> bool:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
-from stoker.doctor.attach.sites import SiteKey, shown_path
 from stoker.doctor.experiments.checking import check_rebuilt, is_same, set_variables
 from stoker.doctor.experiments.rebuilding import (
     CannotRebuildStep,
@@ -19,6 +17,8 @@ from stoker.doctor.experiments.rebuilding import (
 )
 from stoker.doctor.experiments.recording import RecordedFeed, RecordedOp, RecordedStep, is_handle
 from stoker.doctor.experiments.timing import Way
+from stoker.doctor.experiments.traced_calls import same_graph
+from stoker.doctor.experiments.trial import RepairTrial, is_at, is_in_function
 from stoker.records import Finding
 
 # Fewer ops are not what the finding is about.
@@ -27,26 +27,14 @@ _FEW_OPS = 5
 _TURNS = 64
 
 
-@dataclass(frozen=True)
-class RepairTrial:
-    """Two ways to do the same part of a step, checked to compute the same."""
-
-    was: Way
-    repaired: Way
-    # Steps that one call of each way does.
-    steps: int = 1
-    # Of the eager ops of the step, the share that is in it.
-    covers: float = 0.0
-
-
 def function_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
     """The eager ops of the finding's function in one compiled function."""
-    return _as_graph(step, [op for op in step.ops() if _is_in_function(op.stack, finding)])
+    return _as_graph(step, [op for op in step.ops() if is_in_function(op.stack, finding)])
 
 
 def line_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
     """The eager ops of the finding's line in one compiled function."""
-    return _as_graph(step, [op for op in step.ops() if _is_at(op.stack, finding)])
+    return _as_graph(step, [op for op in step.ops() if is_at(op.stack, finding)])
 
 
 def _as_graph(step: RecordedStep, chosen: Sequence[RecordedOp]) -> RepairTrial:
@@ -81,7 +69,7 @@ def resident_data(step: RecordedStep, finding: Finding) -> RepairTrial:
     import tensorflow as tf
 
     feeds = [
-        event for event in step.events if isinstance(event, RecordedFeed) and _is_at(event.stack, finding)
+        event for event in step.events if isinstance(event, RecordedFeed) and is_at(event.stack, finding)
     ]
     batches = [step.values[feed.value] for feed in feeds]
     if not batches or any(not batch.shape.rank or is_handle(batch) for batch in batches):
@@ -102,24 +90,12 @@ def resident_data(step: RecordedStep, finding: Finding) -> RepairTrial:
 
 def _calls(step: RecordedStep, finding: Finding) -> list[RecordedOp]:
     """The calls of compiled functions at the finding's line."""
-    calls = [op for op in step.ops() if op.name in step.functions and _is_at(op.stack, finding)]
+    calls = [op for op in step.ops() if op.name in step.functions and is_at(op.stack, finding)]
     if not calls:
         raise CannotRebuildStep("the recorded step does not call anything there")
     for op in calls:
         check_repeatable(op, step.functions)
     return calls
-
-
-def _is_at(stack: Sequence[SiteKey], finding: Finding) -> bool:
-    """Whether the finding's line is on a stack."""
-    place = (finding.file, finding.line, finding.function)
-    return any((shown_path(file), line, function) == place for file, line, function in stack)
-
-
-def _is_in_function(stack: Sequence[SiteKey], finding: Finding) -> bool:
-    """Whether the finding's function is on a stack."""
-    place = (finding.file, finding.function)
-    return any((shown_path(file), function) == place for file, _, function in stack)
 
 
 # By the names that repairs give to their experiments.
@@ -128,6 +104,7 @@ TRIALS: dict[str, Callable[[RecordedStep, Finding], RepairTrial]] = {
     "line-as-graph": line_as_graph,
     "many-steps": many_steps,
     "resident-data": resident_data,
+    "same-graph": same_graph,
 }
 
 
@@ -137,7 +114,7 @@ def best_step(steps: Sequence[RecordedStep], finding: Finding) -> RecordedStep |
     def count(step: RecordedStep) -> tuple[int, int]:
         stacks = [op.stack for op in step.ops()]
         fed = [event.stack for event in step.events if isinstance(event, RecordedFeed)]
-        at_line = sum(_is_at(stack, finding) for stack in stacks + fed)
-        return at_line, sum(_is_in_function(stack, finding) for stack in stacks)
+        at_line = sum(is_at(stack, finding) for stack in stacks + fed)
+        return at_line, sum(is_in_function(stack, finding) for stack in stacks)
 
     return max(steps, key=count, default=None)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.doctor.probes.parts.functions import CallsPart, TracesPart
 from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.replay.pieces import Piece, is_loop_python, mean_s
-from stoker.doctor.replay.repair import WARM, Repair
+from stoker.doctor.replay.repair import WARM, Repair, site_of
 from stoker.doctor.stalls.shared.draft import Draft, most
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # Two traces are usual (a last, smaller batch); from the third on something changes every time.
 _MIN_RETRACES = 3
+_GRAPH = ("graph", "launch", "compute")
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ class TracedOnce(Repair):
     claims_loss_only: bool = True
     # Making the function is in the loop, too.
     makes_function: bool = False
+    experiment: str = "same-graph"
 
     def is_own(self, piece: Piece, finding: Finding) -> bool:
         """By the function's name, where the trace tells it."""
@@ -123,18 +125,44 @@ class TracedOnce(Repair):
 
         return program.with_steps(change)
 
+    def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
+        """Calls of the one graph, timed to take so many seconds each, in place of all calls.
+
+        A call that found its graph is among them: while new graphs are made all the time, it is slower, too. The
+        loop's own Python stays as it is: nothing tells making the function from what else happens there.
+        """
+
+        def change(step: list[Piece]) -> list[Piece]:
+            calls = sum(self._is_execution(p, finding) and p.account != "launch" for p in step)
+            traces = any(self.is_own(p, finding) for p in step)
+            kept = [p for p in step if not self._is_of_call(p, finding)]
+            return [*kept, Piece("compute", seconds * max(calls, traces), site_of(finding), "timed")]
+
+        return program.with_steps(change)
+
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
         """What goes with the traces."""
         found = {
             "the Python of a call that traces": mean_s(program.steps, lambda p: self._is_call(p, finding))
         }
-        if self.makes_function:
+        if self.timed(program, finding) is not None:
+            found["executing a new graph"] = mean_s(program.steps, lambda p: self._is_execution(p, finding))
+        elif self.makes_function:
             found["making the function"] = mean_s(program.steps, is_loop_python)
         return found
 
     @staticmethod
     def _is_call(piece: Piece, finding: Finding) -> bool:
         return piece.account == "dispatch" and piece.name == finding.detail.get("function")
+
+    def _is_of_call(self, piece: Piece, finding: Finding) -> bool:
+        return (
+            self.is_own(piece, finding) or self._is_call(piece, finding) or self._is_execution(piece, finding)
+        )
+
+    @staticmethod
+    def _is_execution(piece: Piece, finding: Finding) -> bool:
+        return piece.account in _GRAPH and piece.name == finding.detail.get("function")
 
 
 def _lower_quarter(seconds: list[float]) -> float:

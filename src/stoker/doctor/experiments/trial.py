@@ -1,0 +1,40 @@
+"""What a trial is: two ways to do the same part of a step; and which recorded events are a finding's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stoker.doctor.attach.sites import SiteKey, shown_path
+from stoker.doctor.experiments.timing import Way
+from stoker.records import Finding
+
+
+@dataclass(frozen=True)
+class RepairTrial:
+    """Two ways to do the same part of a step, checked to compute the same."""
+
+    # None where only the run itself tells what it took as it was.
+    was: Way | None
+    repaired: Way
+    # Steps, or calls, that one run of each way does.
+    steps: int = 1
+    # Of the eager ops of the step, the share that is in it.
+    covers: float = 0.0
+
+    @property
+    def ways(self) -> list[Way]:
+        """What is timed, the repaired way last."""
+        return [self.repaired] if self.was is None else [self.was, self.repaired]
+
+
+def is_at(stack: Sequence[SiteKey], finding: Finding) -> bool:
+    """Whether the finding's line is on a stack."""
+    place = (finding.file, finding.line, finding.function)
+    return any((shown_path(file), line, function) == place for file, line, function in stack)
+
+
+def is_in_function(stack: Sequence[SiteKey], finding: Finding) -> bool:
+    """Whether the finding's function is on a stack."""
+    place = (finding.file, finding.function)
+    return any((shown_path(file), function) == place for file, _, function in stack)
