@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stoker.data.cells import CellReading
 from stoker.data.layer_names import any_column_names, layer_names
 from stoker.data.statistics import Moments
 from stoker.errors import ArgumentError
@@ -51,6 +52,7 @@ class Feature:
         vocabulary: of a category: what its ids stand for. Id 0 is a missing value, or one that no training row has.
         missing: how many values are missing.
         unit: of a date: the unit that counts from 1970.
+        reading: how the cells are written, if not plainly.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Feature:
     vocabulary: tuple[str, ...] | None = None
     missing: int = 0
     unit: str = ""
+    reading: CellReading | None = None
 
 
 class Features(Mapping[str, Feature]):

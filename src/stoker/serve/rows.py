@@ -1,8 +1,8 @@
 """Rows in any of the usual forms become one array for each input: checked, converted, in the order of the signature.
 
 One row or many: a dict of values or of columns, a list of dicts, an array or nested lists (of a single input), a tuple
-of one array for each input, a pandas or polars frame. Images may be the bytes of their files. An error is one line that
-names the field.
+of one array for each input, a pandas or polars frame. Images may be the bytes of their files. A row of a table may be
+as its file has it (`table_cells`). An error is one line that names the field.
 """
 
 from __future__ import annotations
@@ -14,15 +14,11 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from stoker.errors import ArgumentError
-from stoker.serve import images
-from stoker.serve.signature import Array, Field
+from stoker.serve import images, table_cells
+from stoker.serve.signature import UNITS, Array, Field
+from stoker.serve.table_cells import RowError, is_table
 
-UNITS = {"days": "D", "seconds": "s"}
-
-
-class RowError(ArgumentError):
-    """Rows that do not fit the signature."""
+__all__ = ["UNITS", "InputRows", "RowError", "as_asked", "as_rows"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ def as_rows(fields: Sequence[Field], given: object, most_pixels: int | None = No
     Raises:
         RowError: they do not fit.
     """
-    usual = _convert_plainly(fields[0], given) if len(fields) == 1 else None
+    usual = _convert_plainly(fields[0], given) if len(fields) == 1 and not is_table(fields) else None
     if usual is not None:
         return InputRows([usual], len(usual), False)
     values = _columns(fields, given)
@@ -123,6 +119,8 @@ def _shapes(fields: Sequence[Field], arrays: list[Array]) -> str:
 
 def _columns(fields: Sequence[Field], given: object) -> list[object]:
     """A value for each field."""
+    if is_table(fields) and isinstance(given, Mapping):
+        return table_cells.columns_of_dict(fields, given)
     if isinstance(given, Mapping):
         unknown = [name for name in given if not any(field.name == name for field in fields)]
         if unknown:
@@ -132,6 +130,8 @@ def _columns(fields: Sequence[Field], given: object) -> list[object]:
             raise RowError(f"there is no value for {lost!r}: the inputs are {_list_names(fields)}")
         return [given[field.name] for field in fields]
     if isinstance(given, Sequence) and given and isinstance(given[0], Mapping):
+        if is_table(fields):
+            return table_cells.columns_of_rows(fields, given)
         return _columns_of_dicts(fields, given)
     if isinstance(given, FrameLike):
         return _columns_of_frame(fields, given)
@@ -164,6 +164,10 @@ def _columns_of_frame(fields: Sequence[Field], frame: FrameLike) -> list[object]
     names = set(frame.columns)
     if len(fields) == 1 and fields[0].name not in names:
         return [frame.to_numpy()]
+    if is_table(fields):
+        return table_cells.columns_of_frame(
+            fields, list(frame.columns), {str(name): frame[name].to_numpy() for name in frame.columns}
+        )
     lost = [field.name for field in fields if field.name not in names]
     if lost:
         raise RowError(f"the frame has no column {lost[0]!r}: the inputs are {_list_names(fields)}")
@@ -181,7 +185,7 @@ def _array(field: Field, value: object, most_pixels: int | None) -> Array:
             value = images.with_pixels(field, value, most_pixels)
         except images.ImageFault as fault:
             raise RowError(f"{field.name!r}: {fault}") from None
-    found = _plain(field, value)
+    found = table_cells.read_cells(field, _plain(field, value))
     if found.dtype != field.dtype:
         found = _dates(field, found) if field.kind == "date" else found
         found = _texts(field, found) if field.dtype == "string" else _numbers(field, found)
@@ -291,9 +295,7 @@ def _dates(field: Field, array: Array) -> Array:
 
 
 def _misfit(field: Field, value: object) -> RowError:
-    shown = repr(value.item() if isinstance(value, np.generic) else value)
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return RowError(f"{field.name!r}: expected {field.dtype}, got {shown}{_advice(field)}")
+    return table_cells.misfit(field, value, _advice(field))
 
 
 def _advice(field: Field) -> str:

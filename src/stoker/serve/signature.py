@@ -10,10 +10,14 @@ from typing import Any, TypeAlias
 
 from numpy.typing import NDArray
 
+from stoker.data.cells import CellReading
+
 Array: TypeAlias = NDArray[Any]
 FieldRow: TypeAlias = dict[str, Any]  # a field as JSON
 # How the lookup of a category spells a missing one, and any that the training rows did not have.
 MISSING_CATEGORY = "[UNK]"
+# NumPy's names for the units that a date may count.
+UNITS = {"days": "D", "seconds": "s"}
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Field:
         kind: the kind of a table's column: "category", "date", ...; empty otherwise.
         unit: for a date: what is counted since 1970.
         missing: for a category: the text that null is looked up as.
+        reading: for a table's column: how its cells are read; None in bundles from before there were such readings.
     """
 
     name: str
@@ -37,6 +42,7 @@ class Field:
     kind: str = ""
     unit: str = ""
     missing: str = MISSING_CATEGORY
+    reading: CellReading | None = None
 
     def __str__(self) -> str:
         sizes = ", ".join("?" if size is None else str(size) for size in self.shape)
@@ -72,11 +78,18 @@ def _row(field: Field) -> FieldRow:
     row = asdict(field)
     if field.missing == MISSING_CATEGORY:
         del row["missing"]
-    return row
+    del row["reading"]
+    return row if field.reading is None else {**row, "reading": field.reading.to_json()}
+
+
+def _field(row: FieldRow) -> Field:
+    reading = row.get("reading")
+    read = None if reading is None else CellReading.from_json(reading)
+    return Field(**{**row, "shape": tuple(row["shape"]), "reading": read})
 
 
 def _fields(rows: list[FieldRow]) -> tuple[Field, ...]:
-    found = tuple(Field(**{**row, "shape": tuple(row["shape"])}) for row in rows)
+    found = tuple(map(_field, rows))
     for field in found:
         texts = (field.name, field.dtype, field.tensor, field.kind, field.unit, field.missing)
         if not all(isinstance(one, str) for one in texts):

@@ -13,11 +13,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from stoker.data.cells import CellReading
 from stoker.data.features import Feature, Features
 from stoker.errors import ArgumentError
 from stoker.serve.examples import as_bytes
 from stoker.serve.export import names
-from stoker.serve.signature import Array, Field, arguments
+from stoker.serve.signature import UNITS, Array, Field, arguments
 from stoker.tf_internals.keras_layers import input_structure, maker_of
 from stoker.tf_internals.types import Layer, Model, Nest, Tensor
 from stoker.train.execution.batch_function import flatten, rebuild
@@ -165,7 +166,9 @@ def _take_table(model: keras.Model, table: Features) -> Intake:
         [()] * len(columns),
         [(one.kind, one.unit) for one in columns],
     )
-    fields = tuple(map(_with_missing, fields, columns))
+    fields = tuple(
+        _with_reading(_with_missing(*pair), pair[1], table) for pair in zip(fields, columns, strict=True)
+    )
     lookups = {
         one.name: table.lookup(one.name)
         for one in columns
@@ -192,6 +195,14 @@ def _take_table(model: keras.Model, table: Features) -> Intake:
 def _with_missing(field: Field, column: Feature) -> Field:
     """Look null up as the empty text where training did: a CSV file has no null, and the empty text is a category."""
     return replace(field, missing="") if "" in (column.vocabulary or ()) and not column.missing else field
+
+
+def _with_reading(field: Field, column: Feature, table: Features) -> Field:
+    """How a row's cells are read. A missing number becomes the mean where the model has never met one."""
+    reading = column.reading or CellReading(column.kind, unit=UNITS.get(column.unit, column.unit))
+    if not column.missing and column.name in table.moments:
+        reading = replace(reading, fill=table.mean(column.name))
+    return replace(field, reading=reading)
 
 
 def _ids(vocabulary: tuple[str, ...], texts: Array) -> Array:

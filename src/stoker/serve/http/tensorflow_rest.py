@@ -2,7 +2,7 @@
 
 A request that does not fit raises `RequestError`.
 
-POST /v1/models/NAME[/versions/V|/labels/L]:predict      {"instances": [...]} or {"inputs": ...}
+POST /v1/models/NAME[/versions/V|/labels/L]:predict      {"instances": [...]} or {"inputs": ...}; or text/csv
 GET  /v1/models/NAME[/versions/V|/labels/L][/metadata]
 """
 
@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import base64
 import binascii
+import csv
+import io
 from collections.abc import Callable
 from functools import lru_cache, partial
 
@@ -105,8 +107,10 @@ def _tensor_info(field: Field) -> dict[str, object]:
 
 
 def predict(request: HttpRequest, version: Version, settings: ServerSettings) -> Parsed[HttpResponse]:
-    """Rows (`instances`) or columns (`inputs`), answered in the same form."""
+    """Rows (`instances`) or columns (`inputs`), answered in the same form; rows of a CSV file as rows."""
     fields = version.inputs
+    if request.headers.get(b"content-type", b"").startswith(b"text/csv"):
+        return Parsed(as_asked(fields, _csv_rows(request.body, settings)), _in_rows)
     body = _read_object(request, fields, settings)
     if ("instances" in body) == ("inputs" in body):
         raise RequestError(400, 'the body must have either "instances" (rows) or "inputs" (columns)')
@@ -121,6 +125,26 @@ def predict(request: HttpRequest, version: Version, settings: ServerSettings) ->
     name = "instances" if in_rows else "inputs"
     rows = as_asked(fields, given, f'"{name}" must hold rows, not the values of a single one')
     return Parsed(rows, _in_rows if in_rows else _in_columns)
+
+
+def _csv_rows(body: bytes, settings: ServerSettings) -> list[dict[str, object]]:
+    """The rows of a CSV file with a header; the separator is the one that the header has most of."""
+    try:
+        text = body.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise RequestError(400, "the body is not UTF-8: send CSV as UTF-8") from None
+    header = text.partition("\n")[0]
+    found = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t|", key=header.count))
+    rows: list[dict[str, object]] = []
+    try:
+        for row in found:
+            rows.append(dict(row))
+            limits.check_rows(len(rows), settings)
+    except csv.Error as error:
+        raise RequestError(400, f"the body is not CSV: {error}") from None
+    if not rows:
+        raise RequestError(400, "the body needs a header and at least one row")
+    return rows
 
 
 def _in_rows(answers: Answers) -> HttpResponse:

@@ -1,0 +1,196 @@
+"""How one cell of a table, written as text, becomes a value: the same way in training and when a row is answered.
+
+A `CellReading` says how the cells of a column are written. It needs neither pyarrow nor TensorFlow, so that a server
+can use it, and it is stored in the bundle.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, TypeAlias
+
+from stoker.data.cell_dates import read_date
+
+# What a cell holds: a number, or a count of a unit since 1970; None if it is missing.
+CellValue: TypeAlias = float | int | None
+
+_GAP_WORDS = """
+    na n/a #n/a #na n.a. n.a <na> nan +nan -nan nat null (null) none nil k.a. unknown unk missing tbd \\n
+    - -- --- \u2013 \u2014 _ ? ?? ??? . .. ... \u2026 * / #value! #ref! #div/0! #num! #name? #null!
+    1.#ind -1.#ind 1.#qnan -1.#qnan
+"""
+_GAP_PHRASES = ("", "#n/a n/a", "n. a.", "k. a.", "not available", "not applicable", "no data")
+# Texts that stand for a missing value, in lower case.
+USUAL_GAPS: Final = frozenset((*_GAP_WORDS.split(), *_GAP_PHRASES))
+_TRUTHS: Final = {
+    **dict.fromkeys(("true", "t", "yes", "y", "on", "1", "1.0"), 1.0),
+    **dict.fromkeys(("false", "f", "no", "n", "off", "0", "0.0"), 0.0),
+}
+_PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_INFINITE = re.compile(r"(?i)[-+]?inf(?:inity)?")
+# Typographic signs, as a keyboard has them.
+_SIGNS = str.maketrans("\u2212\u00a0\u202f\u2009\u2019", "-   '", "\ufeff")
+# A sign, what stands before the number, a sign, the number, a power of ten, what stands after it.
+_PARTS = re.compile(
+    r"([-+]?)\s*((?:[^\W\d_]{1,3}\.?|[^\W\d_]?[$€£¥₹₽₩₺₴₿฿])?)\s*([-+]?)\s*(\d[\d.,' ]*|[.,]\d+)([eE][-+]?\d+)?\s*(.*)",
+    re.DOTALL,
+)
+_SUFFIX = re.compile(r"[^\d\s(),;:=+\-./_].{0,15}", re.DOTALL)
+_CURRENCY_CODES = """
+    r$ a$ c$ usd eur gbp chf jpy inr rs kr sek nok dkk pln zł czk kč huf ft rub try brl cad aud nzd cny rmb sgd hkd mxn
+    zar krw thb myr idr rp php vnd ils aed sar
+"""
+# Codes and signs of currencies, which may stand before a number; any other text there makes it a name, such as A12.
+CURRENCIES: Final = frozenset((*"$€£¥₹₽₩₺₴₿฿", *_CURRENCY_CODES.split()))
+
+
+class BadCellError(ValueError):
+    """A cell that cannot be read."""
+
+
+@dataclass(frozen=True)
+class WrittenNumber:
+    """The parts of a number as somebody wrote it.
+
+    Attributes:
+        digits: with decimal and thousands signs.
+        negative: whether a minus sign or parentheses surround it.
+        power: the power of ten, such as "e-3".
+        affix: what stands around it, in lower case: a currency or a unit.
+    """
+
+    digits: str
+    negative: bool
+    power: str
+    affix: str
+
+
+def split_number(text: str) -> WrittenNumber | None:
+    """The parts of a cell that is a number with a unit, a currency or thousands signs; None if it is something else."""
+    text = text.translate(_SIGNS).strip()
+    in_brackets = text.startswith("(") and text.endswith(")")
+    found = _PARTS.fullmatch(text[1:-1].strip() if in_brackets else text)
+    if found is None:
+        return None
+    first, before, second, digits, power, after = found.groups()
+    before, after = before.rstrip(".").lower(), after.strip()
+    if (first and second) or (before and before not in CURRENCIES):
+        return None
+    if after and (_SUFFIX.fullmatch(after) is None or (before and after.lower() not in CURRENCIES)):
+        return None
+    negative = "-" in (first, second) or in_brackets
+    return WrittenNumber(digits.strip(), negative, power or "", before or after.rstrip(".").lower())
+
+
+@functools.lru_cache(64)
+def number_form(decimal: str, thousands: str) -> re.Pattern[str]:
+    """The digits of a number that is written with these signs."""
+    point = re.escape(decimal)
+    plain = rf"\d+(?:{point}\d*)?|{point}\d+"
+    if not thousands:
+        return re.compile(plain)
+    sign = re.escape(thousands)
+    return re.compile(rf"[1-9]\d{{0,2}}(?:{sign}\d{{3}})+(?:{point}\d*)?|{plain}")
+
+
+@dataclass(frozen=True)
+class CellReading:
+    """How the cells of a column are read.
+
+    Attributes:
+        kind: of the column: "number", "whole", "truth", "category", "text" or "date".
+        decimal: the decimal sign.
+        thousands: the sign between thousands; empty if there is none.
+        affix: the currency or unit that is taken off, in lower case.
+        day_first: whether 3/4/2026 is in April.
+        unit: of a date: "D", "s", "ms", "us" or "ns".
+        gaps: texts that stand for a missing value, besides the usual ones.
+        tolerant: a cell that cannot be read is missing, because the training file has such cells.
+        fill: the value for a missing cell, where the model has no way to take one.
+    """
+
+    kind: str
+    decimal: str = "."
+    thousands: str = ""
+    affix: str = ""
+    day_first: bool = True
+    unit: str = ""
+    gaps: tuple[str, ...] = ()
+    tolerant: bool = False
+    fill: float | None = None
+
+    def read(self, text: str) -> CellValue:
+        """The value of a cell of numbers, truth values or dates.
+
+        Raises:
+            BadCellError: it cannot be read, and is not missing.
+        """
+        if text in self.gaps or text.strip().lower() in USUAL_GAPS:
+            return None
+        if self.kind == "truth":
+            value: CellValue = _TRUTHS.get(text.strip().lower())
+        elif self.kind == "date":
+            value = read_date(text, self.unit or "s", self.day_first)
+        else:
+            value = self._number(text)
+        if value is None:
+            raise BadCellError(text)
+        return value
+
+    def is_gap(self, text: str) -> bool:
+        """Whether a text of a category means that there is none."""
+        return text in self.gaps
+
+    def _number(self, text: str) -> float | int | None:
+        plain = text.strip()
+        if not self.thousands and self.decimal == "." and _PLAIN.fullmatch(plain):
+            return _exact(plain) if self.kind == "whole" else float(plain)
+        if _INFINITE.fullmatch(plain):
+            return float(plain)
+        found = split_number(text)
+        if found is None or (found.affix and found.affix != self.affix):
+            return None
+        if number_form(self.decimal, self.thousands).fullmatch(found.digits) is None:
+            return None
+        digits = found.digits.replace(self.thousands, "") if self.thousands else found.digits
+        value = float(digits.replace(self.decimal, ".") + found.power)
+        return -value if found.negative else value
+
+    def to_json(self) -> dict[str, Any]:
+        """The reading without what is the default."""
+        return {
+            one.name: value
+            for one in fields(self)
+            if (value := asdict(self)[one.name]) != one.default or one.name == "kind"
+        }
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> CellReading:
+        """The reverse of `to_json`; what a later version has added is ignored.
+
+        Raises:
+            TypeError: it is none.
+        """
+        names = {one.name: one for one in fields(CellReading)}
+        known = {name: value for name, value in data.items() if name in names}
+        texts = ("kind", "decimal", "thousands", "affix", "unit")
+        gaps, fill = known.get("gaps", ()), known.get("fill")
+        if not all(isinstance(known.get(name, ""), str) for name in texts) or "kind" not in known:
+            raise TypeError("a column's way of reading is not text")
+        if not isinstance(gaps, list | tuple) or not all(isinstance(one, str) for one in gaps):
+            raise TypeError("the texts for missing values are not texts")
+        if not (fill is None or (isinstance(fill, int | float) and math.isfinite(fill))):
+            raise TypeError("the value for missing cells is not a number")
+        return CellReading(**{**known, "gaps": tuple(gaps)})
+
+
+def _exact(text: str) -> float | int:
+    """A whole number as such: float64 would round large ones."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)

@@ -1,0 +1,172 @@
+"""Rows of a table as they stand in its file: texts for numbers and dates, missing keys, columns that are no inputs.
+
+A field that has a `reading` is a column of a table. Its cells are read as they were for training.
+"""
+
+from __future__ import annotations
+
+import datetime
+import difflib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from stoker.data.cells import BadCellError, CellReading
+from stoker.errors import ArgumentError
+from stoker.serve.signature import UNITS, Array, Field
+
+# How alike two names must be for one to be taken for a misspelling of the other.
+_ALIKE = 0.8
+_MISSING_TYPES = ("NAType", "NaTType")
+
+
+class RowError(ArgumentError):
+    """Rows that do not fit the signature."""
+
+
+def is_table(fields: Sequence[Field]) -> bool:
+    """Whether the inputs are columns of a table whose cells the bundle can read."""
+    return any(field.reading is not None for field in fields)
+
+
+def match_names(fields: Sequence[Field], names: Iterable[Hashable], what: str) -> dict[str, Hashable]:
+    """The key of each input that a row has. Keys may differ in spaces and case; other columns are left out.
+
+    Raises:
+        RowError: a key looks like the misspelled name of an input that is missing, or no key is an input.
+    """
+    keys = list(names)
+    found: dict[str, Hashable] = {field.name: field.name for field in fields if field.name in keys}
+    lost = {_plain_name(field.name): field.name for field in fields if field.name not in found}
+    others = [key for key in keys if key not in found]
+    for key in others if lost else ():
+        if (name := lost.pop(_plain_name(key), None)) is not None:
+            found[name] = key
+    if not found:
+        raise RowError(f"{what} has none of the inputs {', '.join(map(str, fields))}")
+    for key in others if lost else ():
+        close = difflib.get_close_matches(_plain_name(key), lost, 1, _ALIKE)
+        if close and key not in found.values():
+            raise RowError(f"there is no input {key!r}: did you mean {lost[close[0]]!r}?")
+    return found
+
+
+def _plain_name(name: Hashable) -> str:
+    return str(name).strip("\ufeff \t").casefold()
+
+
+def columns_of_rows(fields: Sequence[Field], rows: Sequence[Mapping[str, object]]) -> list[object]:
+    """The cells of each input, from rows that may lack some; None stands for a missing cell."""
+    matched: dict[frozenset[Hashable], dict[str, Hashable]] = {}
+    columns: list[list[object]] = [[] for _ in fields]
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise RowError(f"row {number + 1} must be a dict like the first, got {type(row).__name__}")
+        keys = frozenset(row)
+        if keys not in matched:
+            matched[keys] = match_names(fields, row, f"row {number + 1}")
+        names = matched[keys]
+        for field, column in zip(fields, columns, strict=True):
+            key = names.get(field.name)
+            column.append(None if key is None else row[key])  # type: ignore[index]
+    return list(columns)
+
+
+def columns_of_dict(fields: Sequence[Field], given: Mapping[str, object]) -> list[object]:
+    """The column of each input, from a row or from columns; a missing one has as many cells as the others."""
+    names = match_names(fields, given, "the row")
+    columns = {name: given[key] for name, key in names.items()}  # type: ignore[index]
+    return _with_gaps(fields, columns)
+
+
+def _with_gaps(fields: Sequence[Field], columns: Mapping[str, object]) -> list[object]:
+    first = next(iter(columns.values()))
+    is_row = isinstance(first, str | bytes) or not hasattr(first, "__len__")
+    gap = None if is_row else np.array([None] * len(first), object)  # type: ignore[arg-type]
+    return [columns.get(field.name, gap) for field in fields]
+
+
+def columns_of_frame(
+    fields: Sequence[Field], names: Sequence[str], columns: Mapping[str, object]
+) -> list[object]:
+    """The column of each input of a frame; `columns` gives the values of a name."""
+    matched = match_names(fields, names, "the frame")
+    return _with_gaps(fields, {name: columns[str(key)] for name, key in matched.items()})
+
+
+def read_cells(field: Field, array: Array) -> Array:
+    """Values of a column, with texts read and missing cells filled as in training.
+
+    Raises:
+        RowError: a text cannot be read.
+    """
+    reading = field.reading
+    if reading is None:
+        return array
+    if field.dtype == "string":
+        return _without_gaps(reading, array)
+    if array.dtype.kind == "f":
+        return _fill(field, reading, array)
+    if array.dtype.kind not in "OUSM":
+        return array
+    unit = UNITS.get(field.unit, field.unit)
+    flat = [_read(field, reading, one, unit) for one in array.ravel()]
+    if all(type(one) is int for one in flat):
+        try:
+            return np.array(flat, np.int64).reshape(array.shape)
+        except OverflowError:
+            raise misfit(field, max(flat, key=abs)) from None
+    return np.array(flat, np.float64).reshape(array.shape)
+
+
+def _without_gaps(reading: CellReading, array: Array) -> Array:
+    """The texts of a category, with None for those that stand for a missing value."""
+    if not reading.gaps or array.dtype.kind not in "OUS":
+        return array
+    gaps = {*reading.gaps, *(one.encode() for one in reading.gaps)}
+    found = np.empty(array.size, object)
+    found[:] = [None if isinstance(one, str | bytes) and one in gaps else one for one in array.ravel()]
+    return found.reshape(array.shape)
+
+
+def _fill(field: Field, reading: CellReading, array: Array) -> Array:
+    gaps = np.isnan(array)
+    return np.where(gaps, _gap(field, reading, np.nan), array) if gaps.any() else array
+
+
+def _read(field: Field, reading: CellReading, cell: object, unit: str) -> float | int:
+    """One cell as a number."""
+    if cell is None or type(cell).__name__ in _MISSING_TYPES or cell != cell:
+        return _gap(field, reading, cell)
+    if isinstance(cell, bytes):
+        cell = cell.decode("utf-8", "replace")
+    if isinstance(cell, str):
+        try:
+            value = reading.read(cell)
+        except BadCellError:
+            if not reading.tolerant:
+                raise misfit(field, cell) from None
+            value = None
+        return _gap(field, reading, cell) if value is None else value
+    if isinstance(cell, datetime.date | np.datetime64) and field.kind == "date":
+        return int(np.array(cell).astype(f"datetime64[{unit}]").astype(np.int64))
+    if isinstance(cell, int | float | np.number | np.bool_):
+        return cell.item() if isinstance(cell, np.generic) else cell
+    raise misfit(field, cell)
+
+
+def _gap(field: Field, reading: CellReading, cell: object) -> float | int:
+    """What stands for a missing cell."""
+    whole = np.dtype(field.dtype).kind in "biu"
+    if reading.fill is not None:
+        return round(reading.fill) if whole else reading.fill
+    if whole:
+        raise misfit(field, cell)
+    return float("nan")
+
+
+def misfit(field: Field, value: object, advice: str = "") -> RowError:
+    """The line that refuses a value."""
+    shown = repr(value.item() if isinstance(value, np.generic) else value)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    return RowError(f"{field.name!r}: expected {field.dtype}, got {shown}{advice}")
