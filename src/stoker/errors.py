@@ -27,6 +27,13 @@ class ArgumentError(StokerError, ValueError):
     """A call of the Python API got a value it cannot work with; code that expects `ValueError` catches it."""
 
 
+class UnavailableError(ArgumentError):
+    """An argument is fine, but what it names cannot be used now: a port that is taken, a server that does not answer.
+
+    Unlike any other `ArgumentError` it may be gone after a restart.
+    """
+
+
 class CheckpointError(StokerError, RuntimeError):
     """A checkpoint could not be written, or belongs to another model, run or data pipeline."""
 

@@ -295,3 +295,28 @@ def test_a_job_keeps_its_machines_when_discovery_fails(tmp_path: Path) -> None:
     assert job.returncode == 0
     line = "failed with exit code 3: no error message; keeping the current machines"
     assert stderr.count(line) == 1
+
+
+WRONG_ARGUMENT = """
+from stoker.errors import {error}
+if rank == 1:
+    raise {error}("epochs=2.5 must be a whole number")
+while True: time.sleep(0.05)
+"""
+
+
+def test_a_wrong_argument_is_not_tried_again(tmp_path: Path) -> None:
+    outcome = launch(tmp_path, WRONG_ARGUMENT.format(error="ArgumentError"), "-n", "2", "--quiet")
+    assert outcome.code == 1
+    said = (
+        "stoker: worker 1 ended with exit code 1; not restarting: it would raise the same ArgumentError again"
+    )
+    assert outcome.stderr.splitlines()[-1] == said
+    assert {restart for restart, _ in read_notes(tmp_path, "pid")} == {0}
+
+
+def test_what_may_be_there_next_time_is_tried_again(tmp_path: Path) -> None:
+    program = WRONG_ARGUMENT.format(error="UnavailableError")
+    outcome = launch(tmp_path, program, "-n", "2", "--max-restarts", "1")
+    assert "giving up after 1 restart" in outcome.stderr
+    assert {restart for restart, _ in read_notes(tmp_path, "pid")} == {0, 1}

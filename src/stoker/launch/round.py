@@ -49,11 +49,12 @@ _KILL_S = 5.0
 
 @dataclass(frozen=True)
 class Ending:
-    """How a round ended, the line that says so, and the exit code if the job ends with it."""
+    """How a round ended, the line that says so, the exit code if the job ends with it, and the worker that failed."""
 
     kind: Literal["done", "preempted", "fault", "interrupted", "rescaled"]
     line: str = ""
     code: int = 0
+    rank: int | None = None
 
 
 class Round:
@@ -261,7 +262,7 @@ class Round:
         # The peers of a worker that was killed exit with an error of their own, so a signal comes before an exit code.
         rank = min(faults, key=lambda rank: (faults[rank] > 0, list(faults).index(rank)))
         line = f"{self._describe(rank)} {_describe_status(faults[rank])}"
-        return Ending("fault", line, exit_code_of(faults[rank]))
+        return Ending("fault", line, exit_code_of(faults[rank]), rank)
 
 
 def end_unsaved(received: SignalReceived) -> Ending:

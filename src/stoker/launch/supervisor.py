@@ -1,7 +1,7 @@
 """The rounds of a job until it is done: after a fault, all workers are ended and all start again.
 
 A fault counts against `max_restarts`. A preemption (all workers saved the same step and left with exit code 75) and a
-change of machines do not.
+change of machines do not. A worker that ends with an `ArgumentError` would do so again: the job ends at once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from stoker.launch.round import Ending, Round, end_unsaved
 from stoker.launch.view import JobView
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+# The last line of the traceback of an error that no restart can mend.
+_WRONG_ARGUMENT = "stoker.errors.ArgumentError: "
 # An elastic job does not hold up its other machines for one that may be gone for good.
 _ELASTIC_WAIT_S = 15.0
 # Workers that are preempted again and again right after they start are started more and more slowly.
@@ -45,6 +47,8 @@ class Supervisor:
         self._inbox = EventQueue()
         self._crew = Crew(plan.connect, self._inbox, self._show_output)
         self._round: Round | None = None
+        # The workers of this round that raised it.
+        self._wrong_arguments: set[int] = set()
         self.restarts = 0
         self._short_rounds = 0
 
@@ -80,6 +84,11 @@ class Supervisor:
                 self._view.announce(ending.line)
                 return ending.code
             faults += ending.kind == "fault"
+            if ending.code == 1 and ending.rank in self._wrong_arguments:
+                self._view.announce(
+                    f"{ending.line}; not restarting: it would raise the same ArgumentError again"
+                )
+                return ending.code
             if faults > self._limits.max_restarts:
                 after = f" after {faults - 1} restart{'s' * (faults > 2)}" if faults > 1 else ""
                 self._view.announce(f"{ending.line}; giving up{after}")
@@ -98,6 +107,7 @@ class Supervisor:
         this = self._round = Round(
             self._crew, self._job, self._limits, number, self._hosts, shares, self._view.announce
         )
+        self._wrong_arguments = set()
         self._view.begin(list(this.machines), number)
         try:
             wrong = this.start()
@@ -144,6 +154,8 @@ class Supervisor:
 
     def _show_output(self, output: WorkerOutput) -> None:
         self._view.show(output.rank, output.stream, output.lines)
+        if output.stream == "stderr" and any(line.startswith(_WRONG_ARGUMENT) for line in output.lines):
+            self._wrong_arguments.add(output.rank)
 
     def _slow_down(self, ending: Ending) -> None:
         """Wait before workers that never get far start once more."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.keras_training import strategy_of
 from stoker.tf_internals.types import Callbacks, ClassWeight, Data, History, Model, Verbose
 from stoker.train import first_look
 from stoker.train.checkpoint.options import CheckpointLike
@@ -19,6 +20,7 @@ from stoker.train.request import FitRequest
 from stoker.train.servers import ServedTraining
 from stoker.train.tracebacks import filter_errors
 from stoker.train.workers.group import Group, group_of, is_replicated
+from stoker.train.workers.strategy import check_strategy
 
 
 @filter_errors
@@ -77,6 +79,7 @@ def fit(
     validated = bool(validation_split) or validation_data is not None
     check_model(model, "fit")
     check_compiled(model, "fit")
+    check_strategy([strategy_of(model)])
     _check_overrides(model, validated)
     if check:
         first_look.look(

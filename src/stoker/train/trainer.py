@@ -20,6 +20,7 @@ import keras
 import tensorflow as tf
 
 from stoker.errors import ArgumentError
+from stoker.tf_internals.keras_training import strategy_of
 from stoker.tf_internals.types import (
     Callbacks,
     Data,
@@ -52,6 +53,7 @@ from stoker.train.update.patterns import Rate, Span
 from stoker.train.update.scaling import LossScale
 from stoker.train.update.watching import Spike
 from stoker.train.workers.shares import check_distributed
+from stoker.train.workers.strategy import check_strategy
 
 
 class Trainer(TracedSteps):
@@ -231,6 +233,7 @@ class Trainer(TracedSteps):
             recoveries) and `evaluations` (the results of `evaluate_every`).
         """
         request = FitRequest.from_call(locals())
+        check_strategy(strategy_of(one) for one in self.models.values())
         held_out = validation_data is not None or validation_split > 0
         self._check_run(evaluate_every, held_out, checkpoint, ordered_by_us=bool(shuffle) and _is_rows(x))
         if self._update_state is not None:

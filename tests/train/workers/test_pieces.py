@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+import stoker
 from stoker.errors import ArgumentError
 from stoker.train.request import rate_factor
 from stoker.train.workers import group
@@ -146,6 +147,37 @@ def test_workers_that_come_too_late_are_told_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TF_CONFIG", json.dumps(task))
     with pytest.raises(ArgumentError, match="called too late"):
         strategy()
+
+
+@pytest.mark.parametrize("trained_by", ["fit", "Trainer"])
+def test_a_worker_does_not_train_a_model_of_no_strategy(
+    monkeypatch: pytest.MonkeyPatch, trained_by: str
+) -> None:
+    cluster = {"chief": ["127.0.0.1:1"], "worker": ["127.0.0.1:2", "127.0.0.1:3"]}
+    task = {"cluster": cluster, "task": {"type": "worker", "index": 1}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(task))
+    x, y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+    model = keras.Sequential([keras.Input([3]), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+
+    def train() -> None:
+        if trained_by == "fit":
+            stoker.fit(model, x, y, verbose=0)
+            return
+        trainer = stoker.Trainer(
+            model, model.optimizer, lambda net, batch: tf.reduce_mean(net(batch[0]) ** 2)
+        )
+        trainer.fit(x, y, verbose=0)
+
+    with pytest.raises(
+        ArgumentError, match=r"this is worker 2 of 3, .* `with stoker\.strategy\(\)\.scope\(\):`"
+    ):
+        train()
+    assert int(model.optimizer.iterations) == 0
+    # What the message offers to those who want a model for each worker.
+    monkeypatch.delenv("TF_CONFIG")
+    train()
+    assert int(model.optimizer.iterations) == 1
 
 
 def test_a_port_that_is_in_use_is_named(tmp_path: Path) -> None:

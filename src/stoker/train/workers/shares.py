@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import keras
 import tensorflow as tf
 
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, UnavailableError
 from stoker.tf_internals.pipelines import batch_size_of, shard_by_files
 from stoker.tf_internals.types import Data, Dataset, Nest, Tensor
 from stoker.train.execution.feeding.sources import validation_parts
@@ -227,4 +227,4 @@ def _check_reachable(target: str) -> None:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWERS_S):
             pass
     except (OSError, OverflowError) as error:
-        raise ArgumentError(f"data_service={target!r}: no dispatcher answers there ({error})") from None
+        raise UnavailableError(f"data_service={target!r}: no dispatcher answers there ({error})") from None

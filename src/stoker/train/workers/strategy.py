@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 
 import tensorflow as tf
 
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, UnavailableError
 from stoker.tf_internals.distribution import watch_workers
 from stoker.tf_internals.types import Strategy
 from stoker.train.workers import patience
@@ -44,6 +45,30 @@ def strategy(*, timeout: float = patience.DEFAULT_S, heartbeat: float = 10.0) ->
     if given not in _made:
         _made[given] = _make(given, timeout, heartbeat)
     return _made[given]
+
+
+def check_strategy(strategies: Iterable[Strategy | None]) -> None:
+    """Refuse to train a model that belongs to no strategy in a process that is one of several workers.
+
+    Every worker would train the whole model by itself.
+
+    Args:
+        strategies: those under whose scope the models were made; None for a model that was made under none.
+
+    Raises:
+        ArgumentError: the line says what to do, also if that is what is wanted.
+    """
+    if all(one is not None for one in strategies):
+        return
+    cluster, job, index = _read(os.environ.get("TF_CONFIG", ""))
+    workers = [name for name in _JOBS for _ in cluster.get(name, ())]
+    if len(workers) < 2 or "ps" in cluster:
+        return
+    raise ArgumentError(
+        f"this is worker {workers.index(job) + index} of {len(workers)}, and each of them would train the whole model: "
+        "make and compile it under `with stoker.strategy().scope():`, so that they train it together "
+        "(or delete TF_CONFIG from os.environ if each is to train a model of its own)"
+    )
 
 
 def _make(given: str, timeout: float, heartbeat: float) -> Strategy:
@@ -104,7 +129,7 @@ def _make_for_workers(
     except tf.errors.UnknownError as error:
         if "Could not start gRPC server" not in str(error):
             raise
-        raise ArgumentError(
+        raise UnavailableError(
             f"TF_CONFIG: this worker cannot listen at {cluster[job][index]}: the port is in use by another process"
         ) from error
     patience.ask(made, timeout)
