@@ -141,22 +141,47 @@ def find_faults(model: Model, rows: DataSample, validated: bool) -> Iterator[Fau
         )
 
 
-def _check_labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
-    if not len(y):
-        yield Fault("there are no rows to learn from", True)
-        return
-    if y.dtype.kind in "OUS":
+def find_wrong_labels(model: Model, y: Array) -> Iterator[Fault]:
+    """The part of the look at labels that is quick, and that no training survives."""
+    if _is_text(y):
         yield Fault(
             f"labels are text, such as {_plain(y.reshape(-1)[0])!r}, and losses take numbers: make indices of them "
             "with keras.layers.StringLookup or a reader of stoker.data (string-labels)",
             True,
         )
+    elif _loss_name(model) == "sparse_categorical_crossentropy" and y.dtype.kind in "iu":
+        width = _output_width(model)
+        ignored = getattr(model.loss, "ignore_class", None)
+        kept = y if ignored is None else y[y != ignored]
+        if width and width > 1 and kept.size and (y.ndim == 1 or y.shape[-1] != width):
+            yield from _check_range(kept, width)
+
+
+def _is_text(y: Array) -> bool:
+    return y.dtype.kind in "US" or (y.dtype.kind == "O" and isinstance(y.reshape(-1)[0], str | bytes))
+
+
+def _output_width(model: Model) -> int | None:
+    outputs = getattr(model, "output_shape", None)
+    return outputs[-1] if isinstance(outputs, tuple) and outputs else None
+
+
+def _check_labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
+    if not len(y):
+        yield Fault("there are no rows to learn from", True)
+        return
+    if _is_text(y):
+        yield from find_wrong_labels(model, y)
+        return
+    if y.dtype.kind == "O":
+        yield Fault(
+            "labels are Python objects: make numbers of them, with y.astype('float32') for example", True
+        )
         return
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         yield Fault("labels are missing or infinite: leave those rows out", True)
         return
-    outputs = getattr(model, "output_shape", None)
-    width = outputs[-1] if isinstance(outputs, tuple) and outputs else None
+    width = _output_width(model)
     yield from _check_loss(_loss_name(model), width, y, _ending(model))
     yield from _check_probabilities(model, width)
     if all_rows and y.dtype.kind in "iu" and _loss_name(model).startswith("sparse"):
@@ -280,9 +305,8 @@ def _check_input(model: Model, name: str, values: Array) -> Iterator[Fault]:
         )
     if values.dtype.kind not in "fiu" or not values.size:
         return
-    finite = np.isfinite(values) if values.dtype.kind == "f" else np.array(True)
-    if not finite.all() and not _handles_missing(model):
-        yield Fault(f"{name} has missing or infinite values, which make every weight NaN: fill them in", True)
+    if is_missing_some(model, values):
+        yield describe_missing(name)
         return
     with np.errstate(all="ignore"):
         mean, spread = float(np.nanmean(values, dtype=float)), float(np.nanstd(values, dtype=float))
@@ -291,6 +315,21 @@ def _check_input(model: Model, name: str, values: Array) -> Iterator[Fault]:
             f"{name} has values around {mean:.3g} that spread by {spread:.3g}: put keras.layers.Normalization, or "
             "Rescaling(1 / 255) for images, first (unnormalized-input)"
         )
+
+
+def is_missing_some(model: Model, values: Array) -> bool:
+    """Whether some values are NaN or infinite, and nothing in the model takes care of them."""
+    if values.dtype.kind != "f" or not values.size:
+        return False
+    with np.errstate(all="ignore"):
+        # The sum is quicker than a look at each value, and finite only if they all are.
+        suspicious = not np.isfinite(values.sum())
+    return bool(suspicious) and not np.isfinite(values).all() and not _handles_missing(model)
+
+
+def describe_missing(name: str) -> Fault:
+    """The fault of an input of which some values are missing."""
+    return Fault(f"{name} has missing or infinite values, which make every weight NaN: fill them in", True)
 
 
 def _is_scaled(model: Model) -> bool:

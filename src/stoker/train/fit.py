@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import tensorflow as tf
 
@@ -12,10 +13,13 @@ from stoker.tf_internals.types import Callbacks, ClassWeight, Data, History, Mod
 from stoker.train import first_look
 from stoker.train.checkpoint.options import CheckpointLike
 from stoker.train.custom.keras_model import keras_program, keras_replicas_program
+from stoker.train.custom.program import Division
 from stoker.train.execution.model_kinds import check_compiled, check_model
 from stoker.train.execution.own_methods import calls_own, is_own, is_set_by_user, original_arguments
+from stoker.train.explaining import FitData
 from stoker.train.planning.plan import PlanLike
 from stoker.train.preparing import prepare_run
+from stoker.train.program import TrainingProgram
 from stoker.train.request import FitRequest
 from stoker.train.servers import ServedTraining
 from stoker.train.tracebacks import filter_errors
@@ -86,12 +90,30 @@ def fit(
             model, x, y, batch_size, validated, 0.0 if validation_data is not None else validation_split
         )
     request = FitRequest.from_call(arguments, original=original_arguments(model, "fit"))
+    data = FitData(model, x, y, batch_size)
+    if not check:
+        data.look_briefly()
+    try:
+        return _train(model, request, data)
+    except (tf.errors.OpError, ValueError, TypeError) as error:
+        explained = data.explain_error(error)
+        if explained is None:
+            raise
+        raise explained from None
+
+
+def _train(model: Model, request: FitRequest, data: FitData) -> History:
     strategy = model.distribute_strategy
     if isinstance(strategy, tf.distribute.ParameterServerStrategy):
         return ServedTraining(model, request).train()
     if not is_replicated(strategy):
-        return prepare_run(request, Group(), lambda _: keras_program(model)).train()
-    return prepare_run(request, group_of(strategy), lambda one: keras_replicas_program(model, one)).train()
+        program = replace(keras_program(model), watch=data.explain_nan)
+        return prepare_run(request, Group(), lambda _: program).train()
+
+    def make_program(division: Division) -> TrainingProgram:
+        return replace(keras_replicas_program(model, division), watch=data.explain_nan)
+
+    return prepare_run(request, group_of(strategy), make_program).train()
 
 
 def _check_overrides(model: Model, validated: bool) -> None:

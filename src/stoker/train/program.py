@@ -7,13 +7,13 @@ Nobody changes a part once it is made.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import tensorflow as tf
 
-from stoker.tf_internals.types import Model, Nest
+from stoker.tf_internals.types import LogValue, Model, Nest
 from stoker.train.execution.feed import BatchFeed
 from stoker.train.execution.loop import CompiledLoop, Logs, Step
 from stoker.train.variables import named_variables
@@ -161,6 +161,7 @@ class TrainingProgram:
         loops: the compiled loops of its steps.
         course: what happens around calls, epochs and validations.
         state: what a checkpoint keeps.
+        watch: called after each call of steps, with the step of the run and the values that were read.
         uses_own_evaluate: whether an `evaluate` of the model's own validates it, as under Keras' `fit`.
     """
 
@@ -168,6 +169,7 @@ class TrainingProgram:
     course: TrainingCourse
     state: CheckpointedState
     uses_own_evaluate: bool = False
+    watch: Callable[[int, Mapping[str, LogValue]], None] | None = None
 
     @property
     def model(self) -> Model:

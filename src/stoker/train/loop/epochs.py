@@ -159,6 +159,8 @@ class Epochs:
         self.step += ran
         self.logs = values
         self.tracked.log_call(self.step, ran, values)
+        if self.program.watch is not None and self.group.chief:
+            self.program.watch(self.step, values)
         try:
             self.callbacks.on_train_batch_end(self.training.last_index, values)
         except KeyboardInterrupt:
