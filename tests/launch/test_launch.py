@@ -222,7 +222,10 @@ time.sleep(1000)
         wait_for_notes(tmp_path, "ready", 2)
         job.terminate()
         _, stderr = job.communicate()
-    assert (job.returncode, stderr.splitlines()[-1]) == (75, "stoker: the workers saved and exited")
+    assert (job.returncode, stderr.splitlines()[-1]) == (
+        75,
+        "stoker: the workers saved and exited; run the same command again to continue",
+    )
 
 
 def test_ctrl_c_twice_ends_workers_that_ignore_it(tmp_path: Path) -> None:

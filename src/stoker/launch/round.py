@@ -252,7 +252,8 @@ class Round:
         if len(self._statuses) < len(self.machines) or statuses - {0, PREEMPTED}:
             return end_unsaved(received)
         if PREEMPTED in statuses:
-            return Ending("interrupted", "the workers saved and exited", PREEMPTED)
+            line = "the workers saved and exited; run the same command again to continue"
+            return Ending("interrupted", line, PREEMPTED)
         return Ending("done")
 
     def _end_after_fault(self) -> Ending:

@@ -34,7 +34,7 @@ def filter_errors(function: F) -> F:
     def run(*args: object, **kwds: object) -> object:
         try:
             return function(*args, **kwds)
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
             here = error.__traceback__
             if here is not None and keras.config.is_traceback_filtering_enabled():
                 # Python 3.10 raises it on with the traceback it was caught with, which begins here: cut that one too.

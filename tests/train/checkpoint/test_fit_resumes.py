@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import traceback
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,10 @@ import pytest
 import tensorflow as tf
 
 import stoker
+from stoker import clock
 from stoker.train.checkpoint import files
+from stoker.train.checkpoint.resume import EarlySaves
+from tests.support import wait_until
 
 X = np.random.default_rng(0).normal(size=(160, 4)).astype(np.float32)
 Y = X.sum(1, keepdims=True)
@@ -140,15 +145,19 @@ def ctrl_c() -> Iterator[None]:
 @pytest.mark.parametrize("after", [7, 2 * STEPS, 3 * STEPS])
 def test_interrupted_it_saves_where_it_is(by_signal: bool, after: int, tmp_path: Path) -> None:
     def run(interrupt: Interrupt, directory: Path) -> tuple[Any, Any]:
-        checkpoint = stoker.Checkpoint(directory, every="1h")
+        checkpoint = stoker.Checkpoint(directory, every=10**6)
         built = Shared.fresh()
         chosen: dict[str, Any] = {"epochs": 3, "batch_size": 16, "verbose": 0, "plan": "none"}
         return built, stoker.fit(built, X, Y, checkpoint=checkpoint, callbacks=[interrupt], **chosen)
 
     left_alone, expected = run(Interrupt(0, by_signal), tmp_path / "whole")
     end = bits(left_alone)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as caught:
         run(Interrupt(after, by_signal), tmp_path / "cut")
+    said = f"saved at step {after} in {tmp_path / 'cut'}; run the same command again to continue"
+    assert str(caught.value) == (said if by_signal else "")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "stoker/train" not in shown.replace(__file__, ""), "the program's lines alone"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     (kept,) = newest_first(tmp_path / "cut")
     assert files.read(kept).index.details["progress"]["step"] == after
@@ -167,6 +176,56 @@ def test_without_a_checkpoint_ctrl_c_interrupts_at_once() -> None:
     with pytest.raises(KeyboardInterrupt):
         fit(None, callbacks=[Interrupt(7, True), Second()])
     assert len(seen) == 6
+
+
+def test_the_first_checkpoints_do_not_wait_for_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job that is killed in its first minute does not begin again at its first step."""
+    passed = itertools.count()
+    monkeypatch.setattr(clock, "real_ns", lambda: next(passed) * 10**9)
+    steps = []
+
+    class Killed(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            wait_until(lambda: bool(newest_first(tmp_path)))
+            steps.append(files.read(newest_first(tmp_path)[0]).index.details["progress"]["step"])
+            raise ZeroDivisionError
+
+        def get_state(self) -> None:
+            return None
+
+        def set_state(self, state: None) -> None:
+            pass
+
+    with pytest.raises(ZeroDivisionError):
+        stoker.fit(
+            Shared.fresh(), X, Y, 16, 3, verbose=0, plan="none, 1", callbacks=[Killed()], checkpoint=tmp_path
+        )
+    assert 0 < steps[0] < STEPS
+
+
+def test_early_saves_come_at_growing_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(clock, "real_ns", lambda: int(now[0] * 1e9))
+    early, saved = EarlySaves(60.0), []
+    for now[0] in range(600):
+        if early.due():
+            early.mark(0.0)
+            saved.append(now[0])
+    assert saved == [5, 15, 35, 75]
+    early = EarlySaves(60.0)
+    now[0] += 5.0
+    assert early.due()
+    early.mark(held_up_s=0.5)
+    now[0] += 24.0
+    assert not early.due(), "the next save may hold training up as long again"
+    now[0] += 1.0
+    assert early.due()
+    for every in (4.0, None):
+        early = EarlySaves(every)
+        now[0] += 1000.0
+        assert not early.due(), "the interval asked for is shorter, or counts steps"
 
 
 def test_broken_off_and_called_again(tmp_path: Path, whole: Any) -> None:

@@ -71,6 +71,17 @@ def test_a_job_that_is_asked_to_leave_saves_and_goes_on_alone(tmp_path: Path) ->
     assert found["history"]["wrong"] == [0.0] * 4, "every row once an epoch"
 
 
+def test_ctrl_c_that_a_launcher_passes_on_saves_as_well(tmp_path: Path) -> None:
+    # Whoever started the tests in the background had SIGINT ignored, and children inherit that.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert interrupted(tmp_path, 1, 0, 0, signal.SIGINT) == [75]
+    finally:
+        signal.signal(signal.SIGINT, before)
+    newest = max(path.name for path in (tmp_path / "run").glob("*.stoker"))
+    assert newest.endswith("-step-21.stoker")
+
+
 @pytest.mark.skipif(not ALL_CASES, reason="make soak-cases: more of the same, five more processes")
 def test_a_job_goes_on_with_any_number_of_workers(tmp_path: Path, undisturbed: Any) -> None:
     assert interrupted(tmp_path, 2, 0, 1, signal.SIGTERM) == [75, 75]

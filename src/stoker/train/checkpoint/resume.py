@@ -18,8 +18,10 @@ from typing import Any, TypedDict, cast
 
 import keras
 
+from stoker import clock
 from stoker.doctor.attach import announced
 from stoker.errors import CheckpointError
+from stoker.periodic import Every
 from stoker.tf_internals.types import Callback, Graph, LogValue, Variable
 from stoker.train import variables
 from stoker.train.checkpoint import job
@@ -48,6 +50,31 @@ _PROGRESS: dict[str, type | tuple[type, ...]] = {
     "epoch": int,
     "logs": dict,
 }
+
+
+# When the first checkpoint is due at the latest. Intervals then double until they are as long as `every`, so that a
+# run that is killed early loses at most half of its time.
+FIRST_SAVE_S = 5.0
+# Until then, training is held up for at most one part in so many.
+_WORK_PER_SAVE = 50
+
+
+class EarlySaves:
+    """When to save before the first interval of `every` is over."""
+
+    def __init__(self, every_s: float | None) -> None:
+        self._every_s = every_s or 0.0
+        self._timer = Every(seconds=FIRST_SAVE_S)
+
+    def due(self) -> bool:
+        """Whether it is time; never, once intervals are as long as `every`."""
+        return self._timer.seconds is not None and self._timer.seconds < self._every_s and self._timer.due()
+
+    def mark(self, held_up_s: float) -> None:
+        """A checkpoint was taken, and held training up for so long."""
+        if self._timer.seconds is not None:
+            self._timer.seconds = max(2 * self._timer.seconds, _WORK_PER_SAVE * held_up_s)
+        self._timer.mark()
 
 
 class RunProgress(TypedDict):
@@ -84,6 +111,7 @@ class Resume:
         # Where workers have a place each, it is saved with the worker; or found by counting, without its iterator.
         self._own_place = self._apart and share is not None and not share.again
         self._saver: Saver | None = None
+        self._early = EarlySaves(checkpoint.every_seconds)
         self._damaged: set[Path] = set()
         self._directory: CheckpointDirectory | None = None
         if self.group.chief:
@@ -197,9 +225,13 @@ class Resume:
             self._saved = found
         return found is not None
 
+    def is_due(self, step: int) -> bool:
+        """Whether it is time to save; of a job's workers the chief knows."""
+        return self.saver.due(step) or (self.group.chief and self._early.due())
+
     def save_if_due(self, step: int, **progress: Any) -> None:
         """Save when it is time."""
-        if self.saver.due(step):
+        if self.is_due(step):
             self.save(step, **progress)
 
     @announced.region(announced.SAVE)
@@ -214,6 +246,7 @@ class Resume:
         **progress: object,
     ) -> None:
         """Save now: `progress` is what the epochs know beside their position."""
+        begin = clock.real_ns()
         blobs = {}
         feed = epoch_steps.feed
         counted = self._apart and not self._own_place
@@ -232,6 +265,7 @@ class Resume:
             "plan": plan.to_json(),
         }
         self.saver.save(step, content, blobs, wait=wait)
+        self._early.mark((clock.real_ns() - begin) / 1e9)
 
     @property
     def saver(self) -> Saver:

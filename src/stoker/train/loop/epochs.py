@@ -15,6 +15,7 @@ from stoker.train.execution.epoch_steps import steps_per_execution
 from stoker.train.execution.loop import Logs
 from stoker.train.execution.stretch import Stretch
 from stoker.train.loop.effects import CallbackEffects
+from stoker.train.loop.progress import show
 from stoker.train.loop.tracked import Tracked
 from stoker.train.loop.validation import Validation
 from stoker.train.planning.plan import Plan
@@ -91,7 +92,7 @@ class Epochs:
             self.callbacks.on_train_end(logs)
         self._save_end()
         if self.interrupted.asked:
-            raise KeyboardInterrupt
+            raise self._describe_interrupt()
         return self._history()
 
     def _epoch(self) -> Logs:
@@ -122,10 +123,10 @@ class Epochs:
                 self._leave()
             if self.interrupted.asked:
                 self._save_now()
-                raise KeyboardInterrupt
+                raise self._describe_interrupt()
             return asked
         # The chief's clock decides on the length of the call, and whether it is time to save.
-        due = self.resume is not None and self.group.chief and self.resume.saver.due(self.step)
+        due = self.resume is not None and self.group.chief and self.resume.is_due(self.step)
         room = asked if self.group.chief or not asked else self.training.epoch_steps.room() or 2**31
         said = self.group.agree(steps=room, stop=wish, leave=self.leaving.asked, due=due)
         if any(said["leave"]):
@@ -140,10 +141,21 @@ class Epochs:
             self.training.epoch_steps.ran_out()
         return steps
 
+    def _describe_interrupt(self) -> KeyboardInterrupt:
+        """Of a run that was saved: Python shows the text as the last line of the program."""
+        assert self.resume is not None
+        where = self.resume.checkpoint.directory
+        return KeyboardInterrupt(
+            f"saved at step {self.step:,} in {where}; run the same command again to continue"
+        )
+
     def _leave(self) -> None:
         """Save on all workers and exit, because one of them was asked to stop."""
         self._save_now()
         self.group.agree(saved=True)
+        if self.resume is not None and self.request.verbose:
+            where = self.resume.checkpoint.directory
+            show(f"saved at step {self.step:,} in {where}", self.request.verbose)
         raise JobLeft
 
     def _save_now(self) -> None:

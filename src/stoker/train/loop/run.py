@@ -69,8 +69,10 @@ class TrainingRun:
             resume = None if checkpoint is None else Resume(Checkpoint.of(checkpoint), self.group, self.share)
             try:
                 with (
-                    Leaving(listen=in_a_job()) as self._leaving,
-                    Leaving(signal.SIGINT, listen=self._saves_on_ctrl_c()) as self._interrupted,
+                    Leaving(*self._leaving_signals(), listen=in_a_job()) as self._leaving,
+                    Leaving(
+                        signal.SIGINT, listen=not in_a_job() and self._can_save_on_ctrl_c()
+                    ) as self._interrupted,
                     Tracked(self.program, self._parameters(), self.given, self.request.callbacks) as tracked,
                 ):
                     history = self._train(resume, tracked)
@@ -81,10 +83,14 @@ class TrainingRun:
                 if resume is not None:
                     resume.close(sys.exc_info()[1])
 
-    def _saves_on_ctrl_c(self) -> bool:
-        """Whether Ctrl-C saves first: not if the program handles it itself, or the launcher of a job does."""
+    def _leaving_signals(self) -> list[signal.Signals]:
+        """What asks a worker to save and go: also Ctrl-C, if there is somewhere to save."""
+        return [signal.SIGTERM, signal.SIGINT] if self._can_save_on_ctrl_c() else [signal.SIGTERM]
+
+    def _can_save_on_ctrl_c(self) -> bool:
+        """Whether Ctrl-C may save first: not if the program handles it itself."""
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        return usual and self.request.checkpoint is not None and self.group.alone and not in_a_job()
+        return usual and self.request.checkpoint is not None
 
     def _parameters(self) -> dict[str, int | None]:
         """The call's parameters, as the store keeps them."""

@@ -1,7 +1,8 @@
 """Signals that ask a training run to stop, handled between two calls, where its work can be saved.
 
 Schedulers send SIGTERM to a worker before they take its machine away. The workers learn of it at their next agreement:
-all save the same step and end with exit code 75. On Ctrl-C a run with a checkpoint saves, and is then interrupted.
+all save the same step and end with exit code 75. On Ctrl-C a run with a checkpoint saves, and is then interrupted; in a
+job, whose launcher passes Ctrl-C on, it means the same as SIGTERM.
 """
 
 from __future__ import annotations
@@ -29,26 +30,30 @@ def in_a_job() -> bool:
 
 
 class Leaving:
-    """Inside, the signal is noted in `asked`; a second one has its usual effect."""
+    """Inside, a signal is noted in `asked`; a second one has its usual effect."""
 
-    def __init__(self, number: signal.Signals = signal.SIGTERM, *, listen: bool) -> None:
+    def __init__(self, *numbers: signal.Signals, listen: bool) -> None:
         # Only the main thread may set a handler; training in another one ends as it always did.
         self._listen = listen and threading.current_thread() is threading.main_thread()
-        self._number = number
-        self._before: Any = None
+        self._numbers = numbers or (signal.SIGTERM,)
+        self._before: dict[signal.Signals, Any] = {}
         self.asked = False
 
     def __enter__(self) -> Leaving:
         if self._listen:
-            self._before = signal.signal(self._number, self._note)
+            self._before = {number: signal.signal(number, self._note) for number in self._numbers}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._listen and not self.asked:
-            signal.signal(self._number, self._before or signal.SIG_DFL)
+        if not self.asked:
+            self._restore_handlers()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-        signal.signal(self._number, self._before or signal.SIG_DFL)
+        self._restore_handlers()
+
+    def _restore_handlers(self) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before or signal.SIG_DFL)
