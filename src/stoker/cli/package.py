@@ -20,6 +20,7 @@ from stoker.cli._options import local_path
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.printing import print_answer
+from stoker.serve import bundle
 from stoker.serve.packaging.writing import PackageOptions, package_bundle, package_program
 
 
@@ -70,10 +71,13 @@ def run(args: argparse.Namespace) -> int:
     path, target = Path(args.path), Path(args.output)
     if not path.exists():
         raise UsageError(f"there is no {path}")
+    name = args.name or _name(path)
+    if path.is_dir():
+        path = bundle.locate(path)
     if args.include and path.is_dir():
         raise UsageError("--include is for programs only: a bundle is complete")
     options = PackageOptions(
-        args.name or _name(path),
+        name,
         device=args.device,
         base=args.base,
         python=args.python,

@@ -4,10 +4,10 @@
     stoker serve prices=bundle/ pets=versions/ --port 8501 --workers 4
     curl -d '{"instances": [[1.0, 2.0]]}' localhost:8501/v1/models/model:predict
 
-A model is NAME=PATH, or PATH alone, whose name is then "model". PATH is a bundle, or a directory with bundles in
-directories named by numbers. A bundle renamed into place replaces the old one without a failed request. SIGTERM
-finishes the requests in progress, then exits. Limits apply to each worker. Exit code: 0; 2 for a bad request or a
-bundle that does not work.
+A model is NAME=PATH, or PATH alone, whose name is then "model". PATH is a bundle, a directory with bundles in
+directories named by numbers, or a run of `stoker train`, such as runs/latest. A bundle renamed into place replaces the
+old one without a failed request. SIGTERM finishes the requests in progress, then exits. Limits apply to each worker.
+Exit code: 0; 2 for a bad request or a bundle that does not work.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.logs import LOGGER, use_handler
 from stoker.loopback import NAMES, is_loopback, name_of
+from stoker.serve import bundle
 from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.server import sockets, supervising
 from stoker.serve.server.log import ServerLog
@@ -42,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=named_path,
         nargs="+",
         metavar="[NAME=]PATH",
-        help="a bundle, or a directory of numbered ones",
+        help="a bundle, a directory of numbered ones, or a run of stoker train",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=8501, help="the port (8501); 0 picks a free one")
@@ -230,9 +231,7 @@ def _named(word: str) -> tuple[str, str]:
         name, path = "model", word
     if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
         raise UsageError(f"{name!r} is not a valid model name: use letters, digits, '_', '-' and '.'")
-    if not Path(path).is_dir():
-        raise UsageError(f"there is no directory {path}")
-    return name, path
+    return name, str(bundle.locate(path))
 
 
 def _check(args: argparse.Namespace) -> None:

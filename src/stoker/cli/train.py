@@ -3,7 +3,7 @@
     stoker train table sales.csv --target price
     stoker train text reviews/
     stoker train image photos/ --base MobileNetV2
-    stoker serve runs/latest/bundle
+    stoker serve runs/latest
 
 Run the same command again to resume after a crash. Ctrl-C keeps the best model so far. Exit code: 0;
 2 if the data or the request makes no sense; 130 if Ctrl-C came when nothing was being trained.

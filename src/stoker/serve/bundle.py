@@ -32,6 +32,8 @@ KERAS = "model.keras"
 EXAMPLES = "examples.npz"
 SIGNATURE = "serving_default"
 SEAL = "seal"
+# Where a run keeps its bundle.
+IN_RUN = "bundle"
 # The same function for other engines.
 CONVERTED = {"litert": "model.tflite", "onnx": "model.onnx"}
 # The limit of `bundle.json`, which may list vocabularies: ten times the largest we know.
@@ -129,6 +131,32 @@ class Bundle:
             f"{self.path} was exported by an older Stoker: no hash covers its labels and its signature; "
             "export it again to have them covered"
         )
+
+
+def locate(path: str | os.PathLike[str]) -> Path:
+    """The directory that a path means: a bundle, one with numbered bundles, or the `bundle/` of a recipe's run.
+
+    Raises:
+        BundleError: there is no bundle.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        raise BundleError(f"there is no directory {place}")
+    for one in (place, place / IN_RUN):
+        if any((inner / DESCRIPTION).is_file() for inner in list_places(one)):
+            return one
+    raise BundleError(
+        f"{place} is not a bundle: it has no {DESCRIPTION}, and neither has {place / IN_RUN}, where a run keeps its "
+        "bundle; write one with stoker train or stoker export"
+    )
+
+
+def list_places(path: Path) -> list[Path]:
+    """Where bundles may be: the path itself, and directories in it that are named by numbers."""
+    try:
+        return [path, *(one for one in path.iterdir() if one.name.isdecimal())]
+    except OSError:
+        return []  # not there, or just now being renamed
 
 
 def read(path: str | os.PathLike[str]) -> Bundle:

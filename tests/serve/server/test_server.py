@@ -20,7 +20,7 @@ from stoker.cli import main
 from stoker.cli.serve import _hosts
 from stoker.tracking.store.address import parse
 from stoker.tracking.store.queries import open_reader
-from tests.support import HANGS_S, wait_until
+from tests.support import HANGS_S, run, wait_until
 
 ONE = {"numbers": [1, 2, 3, 4], "width": 1}
 
@@ -170,9 +170,11 @@ def test_it_ends_gracefully(server: Server) -> None:
 
 def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "bundle.json").write_text("{}")
     place = str(tmp_path / "empty")
     for words, line in (
         ([str(tmp_path / "none")], "there is no directory"),
+        ([str(tmp_path)], f"{tmp_path} is not a bundle: it has no bundle.json, and neither has"),
         ([f"a b={place}"], "'a b' is not a valid model name"),
         ([place, place], "two models have the same name"),
         ([place, "--workers", "0"], "--workers 0 must be more than 0"),
@@ -187,6 +189,30 @@ def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     ):
         assert main(["serve", *words]) == 2
         assert line in capsys.readouterr().err
+
+
+def test_a_directory_without_a_bundle_is_refused_before_tensorflow_loads(tmp_path: Path) -> None:
+    program = (
+        "import sys; from stoker.cli import main; code = main(['serve', '.']); "
+        "sys.exit('tensorflow' if 'tensorflow' in sys.modules else code)"
+    )
+    outcome = run([sys.executable, "-c", program], tmp_path)
+    assert (outcome.code, outcome.stdout) == (2, "")
+    assert outcome.stderr.startswith("stoker: . is not a bundle: it has no bundle.json")
+
+
+def test_the_bundle_of_a_run_is_served(pets: tuple[Any, Path], tmp_path: Path) -> None:
+    (tmp_path / "pets-1").mkdir()
+    (tmp_path / "pets-1" / "bundle").symlink_to(pets[1])
+    (tmp_path / "latest").symlink_to("pets-1")
+    running = Server(str(tmp_path / "latest"), "--store", "off", directory=tmp_path)
+    try:
+        wait_until(lambda: running.said("ready") == 1 or running.process.poll() is not None)
+        status, answer = running.ask("/v1/models/model:predict", {"instances": [ONE]})
+    finally:
+        running.process.kill()
+        running.process.wait()
+    assert (status, list(json.loads(answer))) == (200, ["predictions"])
 
 
 def test_workers_that_cannot_do_what_was_asked_end_it(tmp_path: Path) -> None:

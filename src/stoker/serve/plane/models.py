@@ -254,11 +254,7 @@ def _quote(text: str) -> str:
 def bundles_of(path: Path) -> dict[Path, Mark]:
     """The bundles at a path, each with a mark that changes when it is replaced."""
     found = {}
-    try:
-        places = [path, *(one for one in path.iterdir() if one.name.isdecimal())]
-    except OSError:
-        return {}  # just now being renamed
-    for place in places:
+    for place in bundle.list_places(path):
         try:
             state = (place / bundle.DESCRIPTION).stat()
         except OSError:
