@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -106,3 +107,69 @@ def test_mlflows_database_names_its_extra(base_python: Path, tmp_path: Path) -> 
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.endswith("needs sqlalchemy: install it with pip install 'stoker[mlflow]'")
+
+
+EVERYTHING = """
+import json, stoker, stoker.data, stoker.recipes
+from stoker.errors import StokerError
+
+found = {}
+
+def attempt(name, call):
+    try:
+        call()
+    except StokerError as error:
+        found[name] = str(error)
+
+def guard():
+    with stoker.guard():
+        pass
+
+for module in (stoker, stoker.data, stoker.recipes):
+    for name in module.__all__:
+        attempt(f"{module.__name__}.{name}", lambda: getattr(module, name))
+attempt("stoker.guard()", guard)
+print(json.dumps(found))
+"""
+
+
+def test_every_public_name_works_or_names_its_extra(base_python: Path, tmp_path: Path) -> None:
+    done = run_base(base_python, tmp_path, "-c", EVERYTHING)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["stoker.fit"] == "stoker.fit needs tensorflow: install it with pip install 'stoker[cpu]'"
+    assert {"stoker.Trainer", "stoker.Predictor", "stoker.recipes.table", "stoker.guard()"} <= set(found)
+    for name, line in found.items():
+        assert re.fullmatch(
+            rf"{re.escape(name)} needs \w+: install it with pip install 'stoker\[\w+\]'", line
+        ), line
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("train", "table", "rows.csv", "--target", "b"),
+        ("export", "model.keras", "out"),
+        ("bundle", "out"),
+        ("serve", "out"),
+        ("package", "out", "-o", "image"),
+        ("data", "rows.csv"),
+        ("tune", "train.py:make"),
+        ("ui",),
+    ],
+    ids=lambda words: words[0],
+)
+def test_every_verb_works_or_names_its_extra(
+    base_python: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "rows.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "train.py").write_text("def make():\n    pass\n")
+    (tmp_path / "model.keras").touch()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "bundle.json").write_text("{}")
+    done = run_base(base_python, tmp_path, "-m", "stoker", *words)
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert re.fullmatch(
+        rf"stoker: stoker {words[0]} needs \w+: install it with pip install 'stoker\[[\w,]+\]'", line
+    )

@@ -50,6 +50,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 _EXTRAS = {
     "tensorflow": "cpu",
     "keras": "cpu",
+    "numpy": "cpu",
     "pyarrow": "data",
     "sklearn": "recipes",
     "uvicorn": "serve",

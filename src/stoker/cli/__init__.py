@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import NoReturn
 
-from stoker.errors import StokerError, UsageError, suggest
+from stoker.errors import StokerError, UsageError, name_extra, suggest
 from stoker.printing import print_answer, print_note
 from stoker.units import printable
 from stoker.version import __version__
@@ -58,12 +58,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except StokerError as error:
-        print_note(printable(str(error), lines=True))
-        return error.exit_code
+        return _refuse(error)
+    except ModuleNotFoundError as error:
+        line = name_extra(f"stoker {arguments[0]}", error)
+        if line is None:
+            raise
+        return _refuse(line)
     except BrokenPipeError:
         # Whoever reads (`head`, a pager) has seen enough. Python must not complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
+
+
+def _refuse(error: StokerError) -> int:
+    print_note(printable(str(error), lines=True))
+    return error.exit_code
 
 
 class _Parser(argparse.ArgumentParser):

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
         from stoker.tracking.ui.app import make_app
     except ImportError as error:
-        raise UsageError(f"stoker ui needs {error.name}: pip install 'stoker[ui]'") from None
+        raise UsageError(f"stoker ui needs {error.name}: install it with pip install 'stoker[ui]'") from None
     store = read_store(args)
     open_to_others = not is_loopback(args.host)
     given = _tokens.read_token(args)

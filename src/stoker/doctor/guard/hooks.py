@@ -21,7 +21,7 @@ from stoker.doctor.guard.report import GuardError
 from stoker.doctor.guard.tracing import TracingHooks
 from stoker.doctor.probes.host_sync import nbytes
 from stoker.doctor.probes.transfer import data_size
-from stoker.errors import UsageError
+from stoker.errors import UsageError, name_extra
 from stoker.tf_internals import eager
 from stoker.tf_internals.distribution import replica_thread
 from stoker.tf_internals.versions import TENSORFLOW
@@ -225,6 +225,8 @@ def acquire() -> None:
 def _check_tensorflow() -> None:
     try:
         import tensorflow
+    except ModuleNotFoundError as error:
+        raise name_extra("stoker.guard()", error) or error from None
     except ImportError as error:
         raise UsageError(f"the guard needs TensorFlow, which cannot be imported here: {error}") from None
     version = str(tensorflow.__version__)
