@@ -24,7 +24,7 @@ endef
 	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers \
 	soak-random soak-models soak-pipelines soak-faults soak-tables soak-bundles bench-examples screenshots browser postgresql engine-tools mlflow image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
-	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes recipe-figures fortunes
+	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes bench-keel recipe-figures fortunes
 
 # Without the lines that TensorFlow prints about itself.
 QUIETLY := $(BIN)/python tools/quietly.py
@@ -224,6 +224,10 @@ soak-engines: $(ENGINES_VENV)/.ready engine-tools
 # The store against MLflow, W&B offline and Aim, which get an environment of their own.
 bench-store: $(READY) $(PEERS_VENV)/.ready postgresql
 	PYTHONPATH=. $(BIN)/python benchmarks/store.py
+
+# The exported model of a table against scikit-learn's, LightGBM's and, where pytabkit is installed, RealMLP.
+bench-keel: $(BENCH_READY)
+	$(BIN)/python benchmarks/keel.py
 
 # Recipes against pandas or Keras' loaders with model.fit; and every real data set through them, for docs/recipes.md.
 bench-recipes: $(READY) fortunes

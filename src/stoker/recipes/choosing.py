@@ -29,15 +29,20 @@ def choose_weights(
         classes: how many there are.
         balanced: all classes count the same.
     """
-    weights = _row_weights(labels, classes) if balanced else np.ones(len(labels))
 
     def loss(shares: dict[str, float]) -> float:
         mixed = sum(share * np.asarray(predictions[name], float) for name, share in shares.items())
-        return float(np.average(_losses(labels, np.asarray(mixed), classes), weights=weights))
+        return mean_loss(labels, np.asarray(mixed), classes=classes, balanced=balanced)
 
     alone = min(({name: 1.0} for name in predictions), key=loss)
     together = min(_mixes(list(predictions)), key=loss, default=alone)
     return together if loss(together) < _WORTH * loss(alone) else alone
+
+
+def mean_loss(labels: Array, answers: Array, *, classes: int = 0, balanced: bool = False) -> float:
+    """The mean squared error, or the log loss of classes, which all count the same if `balanced`."""
+    weights = _row_weights(labels, classes) if balanced else None
+    return float(np.average(_losses(labels, answers, classes), weights=weights))
 
 
 def _mixes(names: list[str]) -> Iterator[dict[str, float]]:
@@ -53,7 +58,7 @@ def _row_weights(labels: Array, classes: int) -> Floats:
     return np.array([by_class[int(one)] for one in labels])
 
 
-def _losses(labels: Array, answers: Floats, classes: int) -> Floats:
+def _losses(labels: Array, answers: Array, classes: int) -> Floats:
     if not classes:
         squares: Floats = (labels - answers) ** 2
         return squares

@@ -238,7 +238,9 @@ def _choose(
             raise ArgumentError(f"only={only!r}: this data gives no such model that can be exported")
         return builders[only](), {only: 1.0}
     answers = {NETWORK: _predict(network, validation.inputs, classes)}
-    answers |= {one.name: one.predict(validation) for one in rivals if one.build is not None}
+    answers |= {
+        one.name: one.validation for one in rivals if one.build is not None and one.validation is not None
+    }
     count = len(classes or ())
     shares = choose_weights(validation.labels, answers, classes=count, balanced=balanced)
     models = [builders[name]() for name in shares]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import keras
@@ -18,6 +19,7 @@ from stoker.recipes.baselines import (
     CONSTANT,
     LINEAR,
     MOST_CODES,
+    PENALTIES,
     Estimator,
     answer,
     constant,
@@ -25,6 +27,7 @@ from stoker.recipes.baselines import (
     linear_model,
     vectorizer,
 )
+from stoker.recipes.choosing import mean_loss
 from stoker.recipes.rows import Rows
 from stoker.tf_internals.types import Model, Tensor
 
@@ -47,56 +50,97 @@ class Rival:
         name: as the report has it.
         predict: the answers for rows: probabilities of the classes, or numbers.
         build: makes the Keras model that gives the same answers; None if it cannot be one.
+        validation: the answers for the validation rows, before the model learned from these, too.
     """
 
     name: str
     predict: Callable[[Rows], Array]
     build: Callable[[], Model] | None = None
+    validation: Array | None = None
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What the rivals learn."""
+
+    features: Features
+    classes: int
+    balanced: bool
+    seed: int
 
 
 def table_rivals(
-    features: Features, train: Rows, *, classes: int = 0, balanced: bool = False, seed: int = 0
+    features: Features,
+    train: Rows,
+    validation: Rows | None = None,
+    *,
+    classes: int = 0,
+    balanced: bool = False,
+    seed: int = 0,
 ) -> list[Rival]:
     """A constant, a linear model and boosted trees, trained on the columns of a table.
 
     Args:
         features: of the training dataset.
         train: the rows to learn from.
+        validation: rows to choose the linear model's penalty on, and to learn from in the end.
         classes: how many classes the labels have; 0 for numbers.
         balanced: all classes count the same.
         seed: of the boosted trees.
     """
-    found = [Rival(CONSTANT, lambda rows: constant(train.labels, len(rows), classes, balanced))]
+    task = _Task(features, classes, balanced, seed)
+    kinds: dict[str, list[Callable[[Rows], Rival]]] = {
+        CONSTANT: [partial(_constant, task)],
+        LINEAR: [partial(_linear, task, penalty) for penalty in PENALTIES],
+    }
+    if any(features[name].kind != "text" for name in features):
+        kinds[BOOSTED] = [partial(_boosted, task)]
     if classes and len(np.unique(train.labels)) == 1:
         # There is nothing to learn: every model answers as the constant does.
-        return found + [Rival(name, found[0].predict) for name in (LINEAR, BOOSTED)]
-    found.append(_linear(features, train, classes, balanced))
-    if any(features[name].kind != "text" for name in features):
-        found.append(_boosted(features, train, classes, balanced, seed))
-    return found
+        kinds = {name: [partial(_constant, task, name=name)] for name in kinds}
+    return [_train(ways, train, validation, task) for ways in kinds.values()]
 
 
-def _linear(features: Features, train: Rows, classes: int, balanced: bool) -> Rival:
-    encoder = _LinearColumns(features, train)
-    model = linear_model(classes, balanced)
+def _train(
+    ways: Sequence[Callable[[Rows], Rival]], train: Rows, validation: Rows | None, task: _Task
+) -> Rival:
+    """The best of several ways to train a model, trained again on all rows."""
+    if validation is None:
+        return ways[len(ways) // 2](train)
+    answers = [way(train).predict(validation) for way in ways]
+    losses = [
+        mean_loss(validation.labels, one, classes=task.classes, balanced=task.balanced) for one in answers
+    ]
+    best = int(np.argmin(losses))
+    return replace(ways[best](train.joined(validation)), validation=answers[best])
+
+
+def _constant(task: _Task, train: Rows, name: str = CONSTANT) -> Rival:
+    return Rival(name, lambda rows: constant(train.labels, len(rows), task.classes, task.balanced))
+
+
+def _linear(task: _Task, penalty: float, train: Rows) -> Rival:
+    encoder = _LinearColumns(task.features, train)
+    model = linear_model(task.classes, task.balanced, penalty)
     fit_quietly(model, encoder.encode(train), train.labels)
     build = None
-    if _knows_all_classes(model, classes) and not encoder.has_texts:
-        build = _builder(features, classes, lambda inputs: encoder.margins(model, inputs))
-    return Rival(LINEAR, lambda rows: answer(model, encoder.encode(rows), classes), build)
+    if _knows_all_classes(model, task.classes) and not encoder.has_texts:
+        build = _builder(task, lambda inputs: encoder.margins(model, inputs))
+    return Rival(LINEAR, lambda rows: answer(model, encoder.encode(rows), task.classes), build)
 
 
-def _boosted(features: Features, train: Rows, classes: int, balanced: bool, seed: int) -> Rival:
+def _boosted(task: _Task, train: Rows) -> Rival:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+    features, classes = task.features, task.classes
     names = [name for name in features if features[name].kind != "text"]
     sizes = [len(features[name].vocabulary or ()) for name in names]
     few = [size in range(1, MOST_CODES) for size in sizes]
     kind: Callable[..., Estimator] = (
         HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     )
-    options = {"class_weight": "balanced" if balanced else None} if classes else {}
-    model = kind(random_state=seed, categorical_features=few, **options)
+    options = {"class_weight": "balanced" if task.balanced else None} if classes else {}
+    model = kind(random_state=task.seed, categorical_features=few, **options)
 
     def columns(rows: Rows) -> Array:
         return np.stack([rows.inputs[name] for name in names], 1).astype(float)
@@ -110,7 +154,7 @@ def _boosted(features: Features, train: Rows, classes: int, balanced: bool, seed
             else trees.TreeColumn(name, 0)
             for name, size, short in zip(names, sizes, few, strict=True)
         ]
-        build = _builder(features, classes, lambda inputs: trees.boosted_margins(model, taken, inputs))
+        build = _builder(task, lambda inputs: trees.boosted_margins(model, taken, inputs))
     return Rival(BOOSTED, lambda rows: answer(model, columns(rows), classes), build)
 
 
@@ -118,13 +162,13 @@ def _knows_all_classes(model: Estimator, classes: int) -> bool:
     return not classes or len(model.classes_) == classes
 
 
-def _builder(features: Features, classes: int, margins: Margins) -> Callable[[], Model]:
+def _builder(task: _Task, margins: Margins) -> Callable[[], Model]:
     def build() -> Model:
-        inputs = features.inputs(avoid=_NAMES)
+        inputs = task.features.inputs(avoid=_NAMES)
         found = margins(inputs)
-        if not classes:
+        if not task.classes:
             return keras.Model(inputs, _named_number(found))
-        if classes == 2:
+        if task.classes == 2:
             # One number for two classes: half of it for the second class, and half against the first.
             half = ops.multiply(found, 0.5)
             found = keras.layers.Concatenate(dtype="float64", name="logits")([ops.negative(half), half])

@@ -31,6 +31,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def joined(self, others: Rows) -> Rows:
+        """These rows of a table, and the others after them."""
+        inputs = {name: np.concatenate([self.inputs[name], others.inputs[name]]) for name in self.inputs}
+        return Rows(inputs, np.concatenate([self.labels, others.labels]))
+
     def shuffled(self, column: str, order: Array) -> Rows:
         """The same rows with the values of one column in another order."""
         return Rows({**self.inputs, column: self.inputs[column][order]}, self.labels)

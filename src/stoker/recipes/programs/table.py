@@ -155,6 +155,7 @@ def main(settings: Settings) -> dict[str, Any]:
     with recipes.Run(settings.run, settings, "table", settings.data) as run:
         train, validation, test = read(settings)
         seen, unseen = recipes.rows_of(train, most=100_000), recipes.rows_of(test)
+        held_out = recipes.rows_of(validation)
         tried = []
         for kind in settings.networks:
             tried.append(train_one(kind, seen.labels, run, settings))
@@ -164,6 +165,7 @@ def main(settings: Settings) -> dict[str, Any]:
         rivals = recipes.table_rivals(
             train.features,
             seen,
+            held_out,
             classes=len(classes or ()),
             balanced=settings.balanced,
             seed=settings.seed,
@@ -174,7 +176,7 @@ def main(settings: Settings) -> dict[str, Any]:
             train,
             seen,
             unseen,
-            validation=recipes.rows_of(validation),
+            validation=held_out,
             only=settings.only,
             classes=classes,
             balanced=settings.balanced,
