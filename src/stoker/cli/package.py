@@ -88,15 +88,15 @@ def run(args: argparse.Namespace) -> int:
         trust=trust_of(args),
     )
     if path.is_dir():
-        package_bundle(path, target, options, args.force)
+        image = package_bundle(path, target, options, args.force)
     elif path.suffix == ".py":
-        package_program(path, target, options, [Path(one) for one in args.include], args.force)
+        image = package_program(path, target, options, [Path(one) for one in args.include], args.force)
     else:
         raise UsageError(f"{path} is neither a bundle nor a Python program")
     size = sum(one.stat().st_size for one in target.rglob("*") if one.is_file())
     wheels = len(list((target / "wheelhouse").iterdir()))
     print_answer(
-        f"{target}: {wheels} wheels, {units.size(size)}; build it with: docker build -t {options.name} {target}"
+        f"{target}: {wheels} wheels, {units.size(size)}; build it with: docker build -t {image} {target}"
     )
     return 0
 

@@ -11,6 +11,7 @@
 |---|---|
 | fit, trainer, evaluate | the public verbs |
 | request, tracebacks | their arguments, parsed and checked once; short tracebacks |
+| explaining | why the data cannot be trained on, in one line |
 | preparing | from a request to a run: which data each worker reads |
 | servers | `fit` with the weights on parameter servers |
 | first_look | mistakes in the model or the data, found before the first step |

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from stoker.serve import bundle
 from stoker.serve.packaging import wheelhouse
 from stoker.serve.signature import Field, Signature
 from stoker.version import __version__
+from tests.support import ROOT
 
 yaml = pytest.importorskip("yaml")
 
@@ -110,7 +112,7 @@ def test_the_manifests(made: Path, wheels: Path) -> None:
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]},
     }  # fmt: skip
-    assert container["image"] == f"pets:{__version__}"
+    assert container["image"] == "pets:7"
     probes = {name: container[name]["httpGet"]["path"] for name in container if name.endswith("Probe")}
     assert probes == {"startupProbe": "/readyz", "readinessProbe": "/readyz", "livenessProbe": "/healthz"}
     # A server drains for 30 s after the pause of preStop; what is killed sooner loses requests.
@@ -139,6 +141,70 @@ def test_the_manifests(made: Path, wheels: Path) -> None:
     assert inside["name"] == "kserve-container"
     assert inside["readinessProbe"]["httpGet"]["path"] == "/v2/models/pets/ready"
     assert inside["securityContext"] == container["securityContext"]
+
+
+@pytest.mark.parametrize(("words", "image"), [((), "my-pets:7"), (("--image", "reg.io/a:b"), "reg.io/a:b")])
+def test_the_image_has_one_tag_everywhere(
+    made: Path, wheels: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], image: str
+) -> None:
+    target = packaged(made, wheels, *words)
+    assert capsys.readouterr().out.endswith(f"; build it with: docker build -t {image} {target}\n")
+    named = [
+        line.split()[-1]
+        for file in target.rglob("*.yaml")
+        for line in file.read_text().splitlines()
+        if line.strip().startswith("image:")
+    ]
+    assert named == [image] * 3
+
+
+def test_wheels_that_the_image_needs_are_demanded(made: Path, wheels: Path, capsys: Any) -> None:
+    (wheels / "tensorflow_cpu-2.21.0-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl").unlink()
+    more = made.parent / "more.txt"
+    more.write_text("other.package>=2\nsome_thing\n")
+    target = made.parent / "out"
+    words = ["--wheelhouse", str(wheels), "--requirements", str(more)]
+    assert main(["package", str(made), "-o", str(target), *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
+        f"stoker: {wheels} has no wheel for tensorflow-cpu==2.21.0, other.package>=2: add it"
+    )
+    assert line.endswith("tensorflow-cpu==2.21.0 other.package>=2")
+    assert not target.exists()
+
+
+INSTALLED = """
+import sys; from pathlib import Path; from stoker.serve.packaging import wheelhouse
+print(wheelhouse.__file__)
+wheelhouse.pack_installed(Path(sys.argv[1]))
+"""
+
+
+def test_a_wheel_is_packed_from_what_is_installed(tmp_path: Path) -> None:
+    """As after `pip install` of a wheel, from an index, a directory or a repository, whose source is gone."""
+    site, again, out = tmp_path / "site", tmp_path / "again", tmp_path / "out"
+    inside = site / f"stoker-{__version__}.dist-info"
+    shutil.copytree(ROOT / "src" / "stoker", site / "stoker", ignore=shutil.ignore_patterns("__pycache__"))
+    inside.mkdir()
+    (inside / "METADATA").write_text(f"Metadata-Version: 2.1\nName: stoker\nVersion: {__version__}\n")
+    (inside / "WHEEL").write_text("Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    (inside / "entry_points.txt").write_text("[console_scripts]\nstoker = stoker.cli:main\n")
+    (inside / "direct_url.json").write_text('{"url": "file:///gone"}')
+    listed = [one.relative_to(site).as_posix() for one in site.rglob("*") if one.is_file()]
+    extra = ["../../bin/stoker", f"{inside.name}/RECORD", "stoker/__pycache__/cli.cpython-311.pyc"]
+    (inside / "RECORD").write_text("".join(f"{one},,\n" for one in [*listed, *extra]))
+    out.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    command = [sys.executable, "-c", INSTALLED, str(out)]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith(str(site)), done.stderr
+    (wheel,) = out.iterdir()
+    install = [sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--target", str(again)]
+    subprocess.run([*install, str(wheel)], check=True, capture_output=True)
+    packed = {one for one in listed if one.startswith("stoker/")}
+    assert all((again / one).read_bytes() == (site / one).read_bytes() for one in packed)
+    assert (again / "bin" / "stoker").is_file()
+    assert wheelhouse.pin_wheels(out, [f"stoker[serve]=={__version__}"]).startswith(f"stoker=={__version__} ")
 
 
 def test_for_cuda(made: Path, wheels: Path) -> None:

@@ -8,7 +8,7 @@ import re
 import shutil
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,7 +46,7 @@ class PackageOptions:
         base: the image to build on; Debian's slim one of Python unless said otherwise.
         python: the version of Python in it.
         name: of the model or the training, in manifests and addresses.
-        image: what the image is called.
+        image: what the image is called; by default, the name with a version.
         port: where a server listens.
         wheels: a directory with the wheels; they are downloaded otherwise.
         requirements: more requirements, as pip takes them.
@@ -75,8 +75,11 @@ class PackageOptions:
             raise UsageError(f"--port {self.port} must be between 1 and 65535")
 
 
-def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite: bool = False) -> None:
+def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite: bool = False) -> str:
     """Write everything for an image that serves a bundle.
+
+    Returns:
+        What the image is called in the compose file and the manifests: by default, with the bundle's version.
 
     Raises:
         BundleError: it is none, or was changed.
@@ -85,6 +88,7 @@ def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite:
     options.check()
     # Nothing of it is loaded here; its graphs are checked when the image is built, and when it starts.
     known = read_checked(path, options.trust)
+    options = replace(options, image=options.image or f"{options.name}:{known.version}")
     versions = known.description.get("versions", {})
     signed = ",sign" if options.trust.public_key else ""
     wanted = [
@@ -107,6 +111,7 @@ def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite:
     with make_beside(target) as place:
         shutil.copytree(path, place / "bundle")
         _finish(place, "serve", options, wanted, words)
+    return options.image
 
 
 def _pin(known: bundle.Bundle, versions: Mapping[str, object], name: str) -> str:
@@ -131,8 +136,11 @@ def _flags(trust: Trust) -> list[str]:
 
 def package_program(
     file: Path, target: Path, options: PackageOptions, include: Sequence[Path], overwrite: bool
-) -> None:
+) -> str:
     """Write everything for an image that trains.
+
+    Returns:
+        What the image is called in the compose file and the manifests.
 
     Raises:
         UsageError: there is no such file, an option makes no sense, or the wheels cannot be had.
@@ -141,6 +149,7 @@ def package_program(
     for one in (file, *include):
         if not one.exists():
             raise UsageError(f"there is no {one}")
+    options = replace(options, image=options.image or f"{options.name}:{version.__version__}")
     wanted = [
         f"stoker=={version.__version__}",
         f"{_DISTRIBUTION[options.device]}=={_installed_version('tensorflow-cpu', 'tensorflow')}",
@@ -159,6 +168,7 @@ def package_program(
             copy = shutil.copytree if one.is_dir() else shutil.copy
             copy(one, place / "program" / one.name)
         _finish(place, "train", options, wanted, words)
+    return options.image
 
 
 def _runtime(engine: str) -> str:
@@ -183,14 +193,17 @@ def _finish(
     if options.wheels is not None:
         if not options.wheels.is_dir():
             raise UsageError(f"there is no directory {options.wheels}")
+        # What depends on TensorFlow's version, such as Keras, comes with it.
+        pinned = wheelhouse.pin_wheels(options.wheels, [*wanted[:2], *options.requirements])
         shutil.copytree(options.wheels, wheels)
     else:
         wheelhouse.fill(wheels, wanted, options.python)
-    (place / "requirements.txt").write_text(wheelhouse.pin_wheels(wheels), encoding="utf-8")
+        pinned = wheelhouse.pin_wheels(wheels)
+    (place / "requirements.txt").write_text(pinned, encoding="utf-8")
     gpu = options.device == "cuda"
     words |= {
         "name": options.name,
-        "image": options.image or f"{options.name}:{version.__version__}",
+        "image": options.image,
         "base": options.base or f"python:{options.python}-slim-bookworm",
         "port": str(options.port),
         "environment": _GPU_ENVIRONMENT if gpu else "",
