@@ -131,6 +131,13 @@ def modulo(m: Machine, node: ast.expr) -> bool | None:
     return None if by is None else not _is_often(_quiet(m, by))
 
 
+def runs_every_few(m: Machine, test: ast.expr) -> bool:
+    """`i % 5 == 0`: not at every step, as the generator of a WGAN, but again and again all the same."""
+    by = _divisor(test)
+    value = _quiet(m, by) if by is not None else UNKNOWN
+    return isinstance(value, Py) and isinstance(value.usual, int) and 0 < value.usual <= _FEW
+
+
 # A test is looked at in every round of every loop around it.
 @functools.lru_cache(maxsize=4096)
 def _divisor(node: ast.expr) -> ast.expr | None:

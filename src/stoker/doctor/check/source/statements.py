@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.doctor.check.source import classes, guesses, imports, loops, reads
 from stoker.doctor.check.source.binding import bind
-from stoker.doctor.check.source.gates import initialises, rare_branch, resets_counter
+from stoker.doctor.check.source.gates import initialises, rare_branch, resets_counter, runs_every_few
 from stoker.doctor.check.source.names import dotted_name
 from stoker.doctor.check.source.operators import arithmetic
 from stoker.doctor.check.source.values import NONE, UNKNOWN, Class, Instance, Py, Seq, Thing, Value, join
@@ -122,7 +122,7 @@ def _if(m: Machine, node: ast.If) -> None:
     before = dict(names)
     first_time = initialises(node.test, node.body)
     m.initialising += first_time
-    body_leaves = _branch(m, node.body, rare == "body")
+    body_leaves = _branch(m, node.body, rare == "body", again=rare == "body" and runs_every_few(m, node.test))
     m.initialising -= first_time
     after_body = dict(names)
     _restore(names, before)
@@ -151,7 +151,8 @@ def _restore(names: dict[str, Value], before: dict[str, Value]) -> None:
     names.update(before)
 
 
-def _branch(m: Machine, body: Sequence[ast.stmt], rare: bool) -> bool:
+def _branch(m: Machine, body: Sequence[ast.stmt], rare: bool, *, again: bool = False) -> bool:
+    """Run a branch; a rare one may still run `again` and again."""
     frame = m.frame
     loop = m.loops[-1] if m.loops else None
     if rare and loop is not None and loop.strong and not loop.often:
@@ -159,7 +160,7 @@ def _branch(m: Machine, body: Sequence[ast.stmt], rare: bool) -> bool:
         rare = False
     m.rare += rare
     try:
-        with m.running(hot=frame.hot and not rare, repeated=frame.repeated and not rare):
+        with m.running(hot=frame.hot and not rare, repeated=frame.repeated and (again or not rare)):
             return m.block(body)
     finally:
         m.rare -= rare
@@ -198,10 +199,11 @@ def _with(m: Machine, node: ast.With | ast.AsyncWith) -> None:
         graph = graph or (isinstance(value, Thing) and value.type == "graph")
         if item.optional_vars is not None:
             bind(m, item.optional_vars, value)
-    m.tapes += len(tapes)
-    if tapes:
-        # Before the block: some programs apply the gradients while the tape is still open.
+    if tapes and not m.tapes:
+        # One inside another, as for a gradient penalty, belongs to the other's step. And before the block: some
+        # programs apply the gradients while the tape is still open.
         m.tape(tapes[0])
+    m.tapes += len(tapes)
     try:
         with m.running(hot=m.frame.hot, repeated=m.frame.repeated, graph=graph):
             m.block(node.body)
