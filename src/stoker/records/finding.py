@@ -46,6 +46,8 @@ class Detail(TypedDict, total=False):
     compute_us: float
     # Rows in a call of `predict`.
     rows_per_call: float
+    # Whether they are parts of a larger array, so that all rows could be given to one call.
+    rows_are_there: bool
     callback: str
     hook: str
     # The library's function that reads the tensor, and its call as the program has it.

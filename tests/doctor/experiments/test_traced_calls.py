@@ -103,7 +103,7 @@ def test_what_cannot_be_called_again_is_refused(options: dict[str, bool], name: 
 
 
 def test_the_rest_of_the_step_may_do_what_must_not_be_done_again() -> None:
-    weight = tf.Variable([1.0, 2.0])
+    weight, momentum = tf.Variable([1.0, 2.0]), tf.Variable([0.0, 0.0])
 
     @tf.function
     def train_step(rate: float) -> tf.Tensor:
@@ -112,7 +112,9 @@ def test_the_rest_of_the_step_may_do_what_must_not_be_done_again() -> None:
     def run_loop() -> None:
         for number in range(12):
             tf.py_function(lambda: 1.0, [], tf.float32)
-            weight.assign(weight + 1.0)
+            # What the function finds in its variable depends on another one, which it does not use.
+            momentum.assign(0.9 * momentum + 1.0)
+            weight.assign(weight + momentum)
             train_step(float(number))
 
     step, notes = record_step(run_loop)

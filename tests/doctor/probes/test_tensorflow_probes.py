@@ -456,8 +456,16 @@ def test_predict_by_rows_is_counted(session: Session) -> None:
     for row in np.ones((3, 1, 3), np.float32):
         model.predict(row, verbose=0)
     ((site, calls),) = session.measurements()[KerasPart].predicts.items()
-    assert (calls.calls, calls.rows) == (3, 3)
+    assert (calls.calls, calls.rows, calls.from_arrays) == (3, 3, 3)
     assert site[2] == "test_predict_by_rows_is_counted"
+
+
+def test_rows_that_are_made_one_by_one_are_no_part_of_an_array(session: Session) -> None:
+    model = small_model()
+    for number in range(2):
+        model.predict(np.full((1, 3), float(number)), verbose=0)
+    (calls,) = session.measurements()[KerasPart].predicts.values()
+    assert (calls.calls, calls.from_arrays) == (2, 0)
 
 
 def test_saving_and_loading_are_on_the_checkpoint_account(session: Session, tmp_path: Path) -> None:

@@ -8,7 +8,9 @@
 | timing | ways to do a step's work, timed in turn within a budget |
 | trial | what a trial is, and which recorded events are a finding's |
 | trials | for each kind of repair, the step as it was and as repaired |
+| compiled_calls | calls of the program's own compiled functions, made again |
 | traced_calls | the trial of functions that are traced again and again |
+| predictions | the trial of `predict` in a loop |
 | laboratory | all experiments of a run, after the program has ended |
 
 While the program runs, only `recording` is at work, for a few steps. The rest happens in the same process when the

@@ -79,20 +79,22 @@ def _run_earlier_ops(step: RecordedStep, ops: Sequence[RecordedOp]) -> None:
         if id(op) in own:
             break
         earlier.append(op)
-    used = {number for op in ops for number in op.inputs if is_handle(step.values[number])}
-    again = _needed_for(earlier, used)
+    again = _needed_for(step, ops, earlier)
     for op in again:
         check_repeatable(op, step.functions)
     if again:
         replay(step, again)()
 
 
-def _needed_for(earlier: Sequence[RecordedOp], handles: set[int]) -> list[RecordedOp]:
-    """The ops that may write one of these variables, and those that make what they take, in their order.
+def _needed_for(
+    step: RecordedStep, ops: Sequence[RecordedOp], earlier: Sequence[RecordedOp]
+) -> list[RecordedOp]:
+    """The earlier ops that may have written a variable these ops use, and all that those depend on, in their order.
 
     Batches and random numbers are taken as they were recorded.
     """
     needed: list[RecordedOp] = []
+    handles = {number for op in ops for number in op.inputs if is_handle(step.values[number])}
     wanted: set[int] = set()
     for op in reversed(earlier):
         if is_input(op) or is_random(op):
@@ -100,6 +102,7 @@ def _needed_for(earlier: Sequence[RecordedOp], handles: set[int]) -> list[Record
         writes = op.name != "ReadVariableOp" and not handles.isdisjoint(op.inputs)
         if writes or not wanted.isdisjoint(op.outputs):
             wanted.update(op.inputs)
+            handles.update(number for number in op.inputs if is_handle(step.values[number]))
             needed.append(op)
     return needed[::-1]
 

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import fmean
 
-from stoker.doctor.experiments.checking import check_rebuilt, set_variables
-from stoker.doctor.experiments.rebuilding import CannotRebuildStep, check_repeatable, holds_random_op, rebuild
-from stoker.doctor.experiments.recording import RecordedOp, RecordedStep, is_handle
+from stoker.doctor.experiments.checking import set_variables
+from stoker.doctor.experiments.compiled_calls import (
+    check_call,
+    compile_call,
+    fit_to_shapes,
+    rebuild_call,
+)
+from stoker.doctor.experiments.rebuilding import CannotRebuildStep, Rebuilt
+from stoker.doctor.experiments.recording import RecordedOp, RecordedStep
 from stoker.doctor.experiments.timing import Way
 from stoker.doctor.experiments.trial import RepairTrial
 from stoker.records import Finding
 from stoker.tf_internals import recorded_ops
 from stoker.tf_internals.recorded_ops import Shapes
-from stoker.tf_internals.types import ProtoMessage, Tensor
+from stoker.tf_internals.types import ProtoMessage
 
 # Of the mean size, a shape so close that its graph takes as long.
 _CLOSE = 0.1
@@ -31,12 +36,10 @@ def same_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
     """A call of the function that finds its graph, for data of the mean size."""
     function = str(finding.detail.get("function", ""))
     call = _last_call(step, function)
-    check_repeatable(call, step.functions)
     if recorded_ops.is_compiled_by_xla(step.functions[call.name]):
         raise CannotRebuildStep("XLA compiles the function for each shape")
-    recorded = rebuild(step, [call])
-    if not holds_random_op(call, step.functions):
-        check_rebuilt(step, [call], recorded)
+    recorded = rebuild_call(step, call)
+    check_call(step, call, recorded)
     usual = _call_of_mean_size(step, call, function) or recorded
     return RepairTrial(None, Way(usual, partial(set_variables, step.before)))
 
@@ -53,7 +56,7 @@ def _is_graph_of(name: str, function: str) -> bool:
     return re.fullmatch(rf"__(inference|forward)_{re.escape(function)}_\d+", name) is not None
 
 
-def _call_of_mean_size(step: RecordedStep, call: RecordedOp, function: str) -> Callable[[], object] | None:
+def _call_of_mean_size(step: RecordedStep, call: RecordedOp, function: str) -> Rebuilt | None:
     """A call of the graph whose inputs are nearest to the mean size; None if that is the recorded one."""
     recorded = step.functions[call.name]
     own = recorded_ops.input_shapes(recorded)
@@ -66,8 +69,8 @@ def _call_of_mean_size(step: RecordedStep, call: RecordedOp, function: str) -> C
     nearest = min(graphs, key=lambda shapes: abs(_size(shapes) - mean), default=own)
     if abs(_size(own) - mean) <= mean * _CLOSE or nearest == own:
         return None
-    inputs = _fit_to_shapes([step.values[number] for number in call.inputs], nearest)
-    return _compile_call(graphs[nearest], inputs, [step.values[number] for number in call.outputs])
+    inputs = fit_to_shapes([step.values[number] for number in call.inputs], nearest)
+    return compile_call(step, call, graphs[nearest], inputs)
 
 
 def _takes_the_same(definition: ProtoMessage, recorded: ProtoMessage) -> bool:
@@ -81,30 +84,3 @@ def _takes_the_same(definition: ProtoMessage, recorded: ProtoMessage) -> bool:
 
 def _size(shapes: Shapes) -> int:
     return sum(math.prod(shape) for shape in shapes if shape is not None)
-
-
-def _fit_to_shapes(inputs: Sequence[Tensor], shapes: Shapes) -> list[Tensor]:
-    """The recorded inputs with each dimension cut off or repeated; what has no known shape stays as it is."""
-    import tensorflow as tf
-
-    fitted = []
-    for tensor, shape in zip(inputs, shapes, strict=True):
-        if shape is not None and not is_handle(tensor) and tensor.shape.rank == len(shape):
-            for axis, size in enumerate(shape):
-                if 0 < int(tensor.shape[axis]) != size:
-                    tensor = tf.gather(tensor, tf.range(size) % int(tensor.shape[axis]), axis=axis)
-        fitted.append(tensor)
-    return fitted
-
-
-def _compile_call(name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Callable[[], object]:
-    """What calls a graph the way a program calls a `tf.function`: the data are arguments, handles are captured."""
-    import tensorflow as tf
-
-    def body(*data: Tensor) -> list[Tensor]:
-        left = iter(data)
-        given = [tensor if is_handle(tensor) else next(left) for tensor in inputs]
-        return recorded_ops.add_op(name, given, (), outputs)
-
-    function = tf.function(body, autograph=False)
-    return partial(function, *(tensor for tensor in inputs if not is_handle(tensor)))

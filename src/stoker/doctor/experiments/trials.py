@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from stoker.doctor.experiments.checking import check_rebuilt, is_same, set_variables
+from stoker.doctor.experiments.predictions import call_in_place_of_predict
 from stoker.doctor.experiments.rebuilding import (
     CannotRebuildStep,
     check_repeatable,
@@ -105,6 +106,7 @@ TRIALS: dict[str, Callable[[RecordedStep, Finding], RepairTrial]] = {
     "many-steps": many_steps,
     "resident-data": resident_data,
     "same-graph": same_graph,
+    "call-in-place-of-predict": call_in_place_of_predict,
 }
 
 

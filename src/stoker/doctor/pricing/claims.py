@@ -105,7 +105,13 @@ def _among(program: Program, alike: list[Finding]) -> Program:
     """
     places = {None, *(site_of(finding) for finding in alike)}
     accounts = {account for finding in alike for account in repair_of(finding.kind).accounts_of(finding)}
-    there = mean_s(program.steps, lambda piece: piece.account in accounts and piece.site in places)
+    repair = repair_of(alike[0].kind)
+
+    def is_theirs(piece: Piece) -> bool:
+        kept = piece.site is None and piece.account == "python" and not repair.may_claim(piece)
+        return piece.account in accounts and piece.site in places and not kept
+
+    there = mean_s(program.steps, is_theirs)
     told = [told_s(program, finding) for finding in alike]
     scale = there / sum(told) if there < sum(told) < math.inf else 1.0
     for finding, seconds in zip(alike, told, strict=True):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing import tuner_gain
 from stoker.doctor.pricing.claims import ceiling, has_repair, held_s, repair_of, shared_out
-from stoker.doctor.pricing.repairs import freed, repaired, timed_s, uncertain
+from stoker.doctor.pricing.repairs import freed, is_measured, repaired, uncertain
 from stoker.doctor.replay.program import Program
 from stoker.doctor.replay.simulation import Draw, draws, seconds_per_step
 from stoker.records import Detail, Finding, Record, RepairPlace, Repairs, WhatIf
@@ -106,10 +106,10 @@ def what_if(
 
 
 def basis_of(program: Program, findings: Sequence[Finding]) -> str:
-    """How a price was come by: measured, if every repair of these that counts was timed."""
+    """How a price was come by: measured, if the repair of each of these that counts is."""
     step_s = program.step_s * _NEGLIGIBLE
-    counting = [f for f in findings if timed_s(program, f) or held_s(program, [f]) >= step_s]
-    return MEASURED if counting and all(timed_s(program, f) for f in counting) else MODELLED
+    counting = [f for f in findings if is_measured(program, f) or held_s(program, [f]) >= step_s]
+    return MEASURED if counting and all(is_measured(program, f) for f in counting) else MODELLED
 
 
 def _widened(
@@ -122,8 +122,8 @@ def _widened(
     off = min(1.0, program.unexplained)
     less, more = [math.log(middle / low), _REPEATS], [math.log(high / middle), _REPEATS]
     for finding, gain in _gains(program, findings, middle):
-        if timed_s(program, finding):
-            # The rounds tell.
+        if is_measured(program, finding):
+            # The rounds tell, or the calls of the run.
             continue
         spread = repair_of(finding.kind).spread
         less.append(gain * (spread[0] + off))

@@ -27,9 +27,14 @@ def timed_s(program: Program, finding: Finding) -> tuple[float, ...]:
     return timed.rounds if timed is not None else ()
 
 
+def is_measured(program: Program, finding: Finding) -> bool:
+    """Whether nothing of a finding's price is assumed."""
+    return repair_of(finding.kind).is_measured(program, finding)
+
+
 def uncertain(program: Program, finding: Finding) -> tuple[str, ...]:
     """What is drawn anew for each replay of such a repair."""
-    if timed_s(program, finding):
+    if is_measured(program, finding):
         return (_ROUND,)
     repair = repair_of(finding.kind)
     return (*repair.uncertain, *((UNDISTURBED,) if repair.beside[1] else ()))
@@ -54,8 +59,8 @@ def _repair(program: Program, finding: Finding, draw: Draw) -> Program:
 
 
 def _beside(program: Program, finding: Finding) -> tuple[float, float]:
-    """How much quicker what stays becomes; nothing is assumed of a repair that was timed."""
-    return (0.0, 0.0) if timed_s(program, finding) else repair_of(finding.kind).beside
+    """How much quicker what stays becomes; nothing is assumed where the price is measured."""
+    return (0.0, 0.0) if is_measured(program, finding) else repair_of(finding.kind).beside
 
 
 def _warmer(program: Program, finding: Finding, share: float, draw: Draw) -> Program:

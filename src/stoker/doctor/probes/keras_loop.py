@@ -61,6 +61,8 @@ class PredictCalls:
     rows: int = 0
     ns: int = 0
     graph_ns: int = 0
+    # Calls whose rows are a part of a larger array: the others were there already.
+    from_arrays: int = 0
 
 
 @dataclass
@@ -207,6 +209,7 @@ class KerasLoop(Probe):
             calls = self.predicts.setdefault(site, PredictCalls())
             calls.calls += 1
             calls.rows += leading_dimension(data)
+            calls.from_arrays += _is_part_of_array(data)
             calls.ns += elapsed
             calls.graph_ns += spent[GRAPH]
             if recorder.window is not None:
@@ -346,3 +349,9 @@ def _refilter(
         setattr(wrapped, attribute, getattr(inner, attribute))
     setattr(wrapped, "__wrapped__", inner)  # noqa: B010 - a function has no such field to mypy
     return filter_traceback(wrapped)
+
+
+def _is_part_of_array(data: object) -> bool:
+    """Whether an array is a view of some rows of a larger one."""
+    whole, size = getattr(getattr(data, "base", None), "nbytes", 0), getattr(data, "nbytes", 0)
+    return isinstance(whole, int) and isinstance(size, int) and whole > size

@@ -60,6 +60,9 @@ class Repair(ABC):
     claims_loss_only: bool = False
     # The experiment (`doctor/experiments/trials.py`) that times it; none where it is only modelled.
     experiment: str = ""
+    # The repair only leaves something out, and the run has timed every call of that. On a device that works beside the
+    # host it also changes when things happen, which only the replay tells.
+    only_leaves_out: bool = False
 
     def experiment_of(self, finding: Finding) -> str:
         """The experiment that times the repair of this finding; empty if there is none."""
@@ -92,6 +95,11 @@ class Repair(ABC):
     def timed(self, program: Program, finding: Finding) -> TimedRepair | None:
         """What the repair of this finding was timed to take; None if it was not."""
         return program.timed.get((finding.kind, finding.file, finding.line))
+
+    def is_measured(self, program: Program, finding: Finding) -> bool:
+        """Whether nothing of the finding's price is assumed: its repair was timed, or the run has timed what goes."""
+        in_run = self.only_leaves_out and not program.asynchronous and bool(program.count)
+        return in_run or self.timed(program, finding) is not None
 
     def replaced(self, program: Program, step: Sequence[Piece], finding: Finding) -> set[int]:
         """Which pieces of a step, by their places, the repaired part takes the place of."""

@@ -23,7 +23,12 @@ class CheckpointInLoop(Stall):
     title = "The model is saved so often that saving slows the run down"
     remedy = "Save every N steps or minutes, or once an epoch."
     why = "Training stops while the weights are written, and most of those files are never read."
-    repair = DoneRarely(accounts=("checkpoint",), assumes=f"checkpoints: {RARE}; {WARM}", beside=(0.0, 0.5))
+    repair = DoneRarely(
+        accounts=("checkpoint",),
+        assumes=f"checkpoints: {RARE}; {WARM}",
+        beside=(0.0, 0.5),
+        only_leaves_out=True,
+    )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Many saves from one line, at a cost that shows."""

@@ -53,6 +53,7 @@ class HostCallbackPerBatch(Rule):
         beside=(0.0, 0.8),
         owns_whole_calls=True,
         claims_loss_only=True,
+        only_leaves_out=True,
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:

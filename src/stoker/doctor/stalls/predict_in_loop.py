@@ -13,7 +13,8 @@ from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.values import Dataset, Seq
 from stoker.doctor.probes.parts.keras import KerasPart
-from stoker.doctor.replay.pieces import Piece, mean_s
+from stoker.doctor.replay.pieces import Piece, is_loop_python, mean_s
+from stoker.doctor.replay.program import is_element
 from stoker.doctor.replay.repair import WARM, Repair, site_of
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
 
@@ -27,8 +28,8 @@ _FEW_ROWS = 32
 
 # Rows of one batch of Keras' `predict`.
 _PREDICT_BATCH = 32
-# A loop that does next to nothing but `predict` has its rows beforehand; an agent's or a writer's next row depends on
-# what was predicted for the last.
+# A loop that does next to nothing but `predict`, on parts of an array, could give all rows to one call; an agent's or a
+# writer's next row depends on what was predicted for the last.
 _NOTHING_ELSE = 0.9
 _GRAPH = ("launch", "compute")
 
@@ -36,11 +37,28 @@ _GRAPH = ("launch", "compute")
 class _CompiledCall(Repair):
     """A compiled call in place of `predict`; of a loop that only predicts, one call for all rows."""
 
+    def may_claim(self, piece: Piece) -> bool:
+        """Not the loop's own Python: an agent's world is there. All that `predict` does has its name."""
+        return not is_loop_python(piece)
+
+    def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
+        """The timed call in place of all that `predict` does; all else that the step does stays."""
+        seconds *= _calls_per_step(program, finding)
+        if finding.detail.get("rows_are_there"):
+            # One call of `predict` has to get ready, too.
+            ready = mean_s(program.steps, lambda p: self.is_own(p, finding) and p.account not in _GRAPH)
+            seconds += ready / max(1, finding.count or 1)
+        made = super().apply_measured(program, finding, seconds)
+        waits = any(is_element(piece) for step in made.steps for piece in step)
+        return made if waits else replace(made, source=None)
+
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
         """The graph stays, and a call of it."""
-        if self.own_s(program, finding) > _NOTHING_ELSE * mean_s(program.steps, lambda piece: True):
+        alone = self.own_s(program, finding) > _NOTHING_ELSE * mean_s(program.steps, lambda piece: True)
+        # Older records do not tell whether the rows were there.
+        if alone and finding.detail.get("rows_are_there", True):
             return self._at_once(program, finding)
-        calls = (finding.count or 0) / program.count if program.count else 1.0
+        calls = _calls_per_step(program, finding)
 
         def change(step: list[Piece]) -> list[Piece]:
             own = [p for p in step if self.is_own(p, finding)]
@@ -70,6 +88,10 @@ class _CompiledCall(Repair):
         return replace(program.with_pieces(change), source=None)
 
 
+def _calls_per_step(program: Program, finding: Finding) -> float:
+    return (finding.count or 0) / program.count if program.count else 1.0
+
+
 class PredictInLoop(Rule):
     """Keras `predict` in a loop over rows, images or steps."""
 
@@ -97,12 +119,13 @@ class PredictInLoop(Rule):
     repair = _CompiledCall(
         accounts=(
             *("trace", "input", "eager", "dispatch", "launch", "compute", "graph"),
-            *("transfer", "sync", "python"),
+            *("transfer", "sync", "teardown", "python"),
         ),
         assumes="a compiled call takes the place of predict(); a loop that only predicts gives all rows to one call; "
         f"{WARM}",
         beside=(0.0, 1.0),
         owns_whole_calls=True,
+        experiment="call-in-place-of-predict",
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -119,7 +142,10 @@ class PredictInLoop(Rule):
         """Many calls from one line, for a few rows each."""
         for site, calls in m[KerasPart].predicts.items():
             if calls.calls >= MIN_REPEATS and calls.rows <= calls.calls * _FEW_ROWS:
-                rows = {"rows_per_call": round(calls.rows / calls.calls, 1)}
+                rows = {
+                    "rows_per_call": round(calls.rows / calls.calls, 1),
+                    "rows_are_there": calls.from_arrays == calls.calls,
+                }
                 yield Draft(site, calls.calls, calls.ns, calls.ns - calls.graph_ns, detail=rows)
 
 

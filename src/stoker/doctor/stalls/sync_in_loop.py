@@ -52,7 +52,11 @@ class SyncInLoop(Rule):
         "A tensor that is known to be on the CPU anyway may be reported when it went through an "
         "operation that a GPU would have taken over. Reads inside library code are not seen."
     )
-    repair = DoneRarely(accounts=("sync",), assumes=f"reads: {RARE}; the host then runs ahead of the device")
+    repair = DoneRarely(
+        accounts=("sync",),
+        assumes=f"reads: {RARE}; the host then runs ahead of the device",
+        only_leaves_out=True,
+    )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Every read that runs at each step outside a graph."""
