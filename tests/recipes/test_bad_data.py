@@ -238,7 +238,7 @@ def test_values_nobody_can_learn_from(
     text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "data.csv").write_text(text)
-    assert main(["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]) == 2
+    assert main(["train", "table", "data.csv", "--target", "y", "--eject", "mine.py", "--strict"]) == 2
     captured = capsys.readouterr()
     assert said in captured.err
     assert (captured.out, captured.err.count("\n")) == ("", 1)
@@ -250,7 +250,7 @@ def test_numbers_and_dates_that_are_taken_for_words_are_told(
     lines = ["size,share,day,price"]
     lines += [f'"{n},25",{n % 30}%,{n % 28 + 1}.{n % 11 + 1}.2026,{31 * n % 997}.5' for n in range(60)]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
-    asked = ["train", "table", "data.csv", "--target", "price", "--eject", "mine.py"]
+    asked = ["train", "table", "data.csv", "--target", "price", "--eject", "mine.py", "--strict"]
     assert main(asked) == 0
     said = capsys.readouterr().out
     assert (
@@ -288,7 +288,7 @@ def test_a_folder_of_several_kinds_of_files(tmp_path: Path, capsys: pytest.Captu
 def test_another_encoding_is_asked_for_and_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = ["size,colour", *(f"{n}.5,{'grün' if n % 3 else 'blau'}" for n in range(60))]
     (tmp_path / "data.csv").write_text("\n".join(lines) + "\n", encoding="latin-1")
-    asked = ["train", "table", "data.csv", "--target", "colour", "--eject", "mine.py"]
+    asked = ["train", "table", "data.csv", "--target", "colour", "--eject", "mine.py", "--strict"]
     assert main(asked) == 2
     assert "--encoding 'latin-1'" in capsys.readouterr().err
     assert main([*asked, "--encoding", "latin-1"]) == 0
@@ -465,7 +465,7 @@ def test_texts_among_numbers_are_taken_as_missing_if_asked(
     rows = [f"{n * 37 % 61},{n * 17 % 101}.5" for n in range(100)]
     rows[3], rows[40], rows[41] = "?,1.5", "n.a.,2.5", "?,3.5"
     (tmp_path / "data.csv").write_text("\n".join(["a,y", *rows]))
-    asked = ["train", "table", "data.csv", "--target", "y", "--eject", "mine.py"]
+    asked = ["train", "table", "data.csv", "--target", "y", "--eject", "mine.py", "--strict"]
     assert main(asked) == 2
     message = capsys.readouterr().err
     assert "row 4: '?' in column a is not a number, as most of its values are (3 such cells)" in message

@@ -18,13 +18,15 @@ _COLUMNS = {
     "group": "group",
     "column": "column",
     "columns": "columns",
+    "types": "types",
+    "exclude": "exclude",
 }
 # Not in a path, such as year=2026/part.csv.
 _ARGUMENT = re.compile(r"""(?<![^\s(])(\w+)=('[^']*'|"[^"]*"|\[\.\.\.\]|-?[\w.]+)(?=[\s,:;)]|$)""")
 _QUOTED = r"'([^']*)'"
 _LIST = re.compile(r"missing=\[('[^\]]*')\]")
 _ASKED_BY = re.compile(r"(\w+)( or \w+)?: (there is no column|.* holds text|.* different values)")
-_TYPES = re.compile(r"read (?:it|the column) with types=\{'(?P<column>.*?)': .*")
+_TYPES = re.compile(r"read (?:it|the column) with types=\{'(?P<column>.*?)': '(?P<kind>\w+)'\}.*")
 
 
 @contextmanager
@@ -64,6 +66,8 @@ def respelled(message: str, args: argparse.Namespace) -> str:
         return _option(name) if value == "[...]" else f"{_option(name)} {value}"
 
     def without_types(found: re.Match[str]) -> str:
+        if "types" in options:
+            return f"read it with --types {found['column']}={found['kind']}"
         # There is no option for the kind of a column, and the target cannot be left out.
         if "columns" not in options or found["column"] == options.get("target"):
             return "leave those rows out"

@@ -39,9 +39,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     table.add_argument(
         "--task", choices=("classes", "numbers"), help="what the target holds, if Stoker guesses wrong"
     )
+    table.add_argument("--exclude", metavar="NAMES", help="columns not to learn from, separated by commas")
+    table.add_argument(
+        "--types",
+        metavar="COLUMN=KIND",
+        help="kinds of columns, separated by commas: number, whole, truth, category, text or date",
+    )
     add_csv(table, None)
     table.add_argument(
         "--missing",
+        "--na",
         metavar="TEXTS",
         help="cells that mean a missing value, separated by commas, such as '?,n.a.'",
     )
@@ -49,6 +56,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--only",
         choices=("network", "linear", "trees"),
         help="export this model, even if another one is better (the best on the validation rows)",
+    )
+    table.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse unreadable cells, uneven rows and rows without a target instead of leaving them out",
     )
     _add_dividing(table)
     _add_rest(table)
@@ -149,6 +161,9 @@ def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:
     if args.kind == "table":
         columns = None if args.columns is None else [name.strip() for name in args.columns.split(",")]
         options["missing"] = () if args.missing is None else tuple(args.missing.split(","))
+        options["exclude"] = _names(args.exclude)
+        options["types"] = _types(args.types)
+        options["strict"] = args.strict
         return functools.partial(
             recipes.table, args.data, args.target, task=args.task, columns=columns, only=args.only, **options
         )
@@ -164,6 +179,18 @@ def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:
         augment=augment,
         **options,
     )
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(name.strip() for name in text.split(","))
+
+
+def _types(text: str | None) -> dict[str, str]:
+    pairs = [one.rpartition("=") for one in _names(text)]
+    wrong = next((kind for name, _, kind in pairs if not name), None)
+    if wrong is not None:
+        raise UsageError(f"--types {text}: give COLUMN=KIND, such as day=date")
+    return {name.strip(): kind.strip() for name, _, kind in pairs}
 
 
 def _size(text: str | None) -> tuple[int, int] | None:

@@ -29,6 +29,8 @@ KINDS = ("number", "whole", "truth", "category", "text", "date")
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 # A column of text with more different values than this is not a category.
 MOST_CATEGORIES = 200_000
+# In place of a reading: a value does not fit the column, so how its cells are written is to be guessed again.
+GUESS = "?"
 # Whole numbers up to here are exact as float64.
 EXACT = 2**53
 
@@ -64,6 +66,7 @@ class Column:
         asked: the caller gave the kind.
         doubt: why the inferred kind is probably wrong. The column is refused unless the caller gives its kind.
         note: a warning about how the kind was inferred.
+        reading: how its cells, which come as text, are read: the JSON of a `CellReading`; empty where Arrow reads them.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Column:
     doubt: str = ""
     # Not part of the repr, which is part of the cache's key: new wording must not invalidate a cache.
     note: str = field(default="", repr=False)
+    reading: str = field(default="", repr=False)
 
     @property
     def dtype(self) -> str:
@@ -119,6 +123,7 @@ class Column:
             blank=False,
             doubt="",
             note="",
+            reading=self.reading if same else "",
         )
 
 
@@ -185,7 +190,7 @@ def with_types(columns: Iterable[Column], types: dict[str, str] | None) -> list[
 
 
 def _change_kind(column: Column, kind: str | None) -> Column:
-    if kind is None:
+    if kind is None or column.asked:
         return column
     changed = column.as_kind(kind)
     return replace(changed, asked=True, unit="s" if kind == "date" and not changed.unit else changed.unit)

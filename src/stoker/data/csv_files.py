@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from stoker.data.columns import Column, Restart, Widen, check_different, from_arrow
+from stoker.data.columns import GUESS, Column, Restart, Widen, check_different, from_arrow
+from stoker.data.csv_repair import (
+    HIDDEN,
+    EvenRows,
+    Repairs,
+    ends_in_footer,
+    find_encoding,
+    find_ragged,
+    guess_separator,
+    read_rows,
+)
 from stoker.data.csv_returns import WithStandIns, find_stand_in, restore
 from stoker.data.ingest import BLOCK, FileSource
 from stoker.data.misfits import KIND_WORDS, explain_too_large, is_whole, refuse, widen
@@ -46,13 +58,19 @@ class CsvFiles(FileSource):
         separator: between the fields of a row.
         encoding: of the files.
         missing: texts that stand for missing values, in addition to those that Arrow knows.
+        lenient: find out the separator and the encoding where these are wrong, and repair uneven rows.
 
     Raises:
         ArgumentError: the separator cannot separate fields.
     """
 
     def __init__(
-        self, paths: list[Path], separator: str = ",", encoding: str = "utf8", missing: tuple[str, ...] = ()
+        self,
+        paths: list[Path],
+        separator: str = ",",
+        encoding: str = "utf8",
+        missing: tuple[str, ...] = (),
+        lenient: bool = False,
     ) -> None:
         if not isinstance(separator, str) or len(separator) != 1 or separator in _NO_SEPARATORS:
             raise ArgumentError(f"sep={separator!r} must be one character that separates fields, such as ';'")
@@ -66,12 +84,24 @@ class CsvFiles(FileSource):
         self._one_column = False
         # By file: the character that stands for the lone carriage returns in its cells.
         self._stand_ins: dict[Path, str] = {}
+        self._lenient = lenient
+        # By file whose rows are not even: what was done about it.
+        self._repairs: dict[Path, Repairs] = {}
+        self._notes: list[str] = []
 
     def columns(self) -> list[Column]:
         path = self.paths[0]
-        with self._explain_errors(path):
-            self._check_text(path)
+        while True:
+            try:
+                with self._explain_errors(path):
+                    self._check_text(path)
+                break
+            except Restart:
+                continue
         sample = self._sample(path)
+        if self._lenient and self._needs_repair(path, sample):
+            self._repairs[path] = Repairs()
+            sample = self._sample(path)
         check_different(sample.schema.names, str(path))
         self._one_column = len(sample.schema.names) == 1
         if self._one_column:
@@ -82,7 +112,29 @@ class CsvFiles(FileSource):
         if any(pa.types.is_binary(field.type) for field in sample.schema):
             raise self._not_text(path)
         texts = self._doubtful_numbers(path, sample)
-        return [self._column(path, name, sample.column(name), texts) for name in sample.schema.names]
+        names = [name for name in sample.schema.names if not name.startswith(HIDDEN)]
+        return [self._column(path, name, sample.column(name), texts) for name in names]
+
+    def _needs_repair(self, path: Path, sample: pa.RecordBatch) -> bool:
+        """Whether columns share a name, the header comes again, or totals stand at the end."""
+        if path in self._repairs:
+            return False
+        names = sample.schema.names
+        if len(set(names)) < len(names):
+            return True
+        texts = [
+            name for name, kind in zip(names, sample.schema.types, strict=True) if pa.types.is_string(kind)
+        ]
+        repeats = [name for name in texts if name in sample.column(name).unique().to_pylist()]
+        if len(repeats) > 1 or (repeats and len(names) == 1):
+            return True
+        packed = path.name.lower().endswith(PACKED)
+        return len(names) > 1 and not packed and ends_in_footer(path, self._separator, self._encoding)
+
+    def about_files(self) -> dict[str, Any]:
+        """What was found out about the files and done to their rows, in words, and whether rows were uneven."""
+        repairs = [line for one in self._repairs.values() for line in one.lines()]
+        return {"notes": [*dict.fromkeys(self._notes), *repairs], "uneven": bool(repairs)}
 
     def _column(self, path: Path, name: str, values: pa.Array, texts: dict[str, pa.Array]) -> Column:
         # A time of day without a date stays text.
@@ -146,8 +198,16 @@ class CsvFiles(FileSource):
             text = codecs.getincrementaldecoder(self._encoding)().decode(start)
         except UnicodeDecodeError:
             raise self._not_text(path) from None
-        if "\0" in text:
+        if "\0" in text or start.startswith(b"PK\3\4"):
+            if start.startswith(b"PK"):
+                raise ArgumentError(
+                    f"{path} is not {self._encoding} text but a spreadsheet or an archive: save it as CSV"
+                )
             raise self._not_text(path)
+        if self._lenient and (other := guess_separator(text, self._separator)) != self._separator:
+            self._notes.append(f"{other!r} separates the fields")
+            self._separator = other
+            self._parse = pacsv.ParseOptions(delimiter=other, newlines_in_values=True)
         self._has_hex = re.search("0[xX]", text) is not None
         self._header_line = text.lstrip().partition("\n")[0].strip()
 
@@ -179,10 +239,17 @@ class CsvFiles(FileSource):
         self, path: Path, options: pacsv.ConvertOptions, block: int = BLOCK
     ) -> pacsv.CSVStreamingReader:
         stand_in = self._stand_ins.get(path)
+        plain = not stand_in and path not in self._repairs
         read = pacsv.ReadOptions(
-            block_size=max(block, self._least_block), encoding="utf8" if stand_in else self._encoding
+            block_size=max(block, self._least_block), encoding=self._encoding if plain else "utf8"
         )
-        opened = WithStandIns(self._bytes(path), stand_in) if stand_in else str(path)
+        opened: Any = str(path)
+        if stand_in:
+            opened = WithStandIns(self._bytes(path), stand_in)
+        if path in self._repairs:
+            self._repairs[path] = Repairs()
+            stream = opened if stand_in else self._bytes(path)
+            opened = EvenRows(stream, self._separator, self._repairs[path], str(path))
         return pacsv.open_csv(opened, read_options=read, parse_options=self._parse, convert_options=options)
 
     def _bytes(self, path: Path) -> pa.NativeFile:
@@ -235,15 +302,28 @@ class CsvFiles(FileSource):
         if found := _FIELDS.search(message):
             if self._finds_lone_returns(path):
                 return Restart()
+            if self._lenient and path not in self._repairs:
+                self._repairs[path] = Repairs()
+                return Restart()
             expected, got, text = found.groups()
             hint = " (a closing quote is probably missing)" if text.count('"') % 2 else ""
             guessed = self._other_separator(path, self._header_line) if expected == "1" else None
             return guessed or ArgumentError(
-                f"{path}: a row has {counted(int(got), 'field')} where the header has {expected}: {_quote(text)}{hint}"
+                f"{path}{self._place_of_ragged(path)}: a row has {counted(int(got), 'field')} where the header has "
+                f"{expected}: {_quote(text)}{hint}"
             )
         if "Empty CSV file" in message:
             return ArgumentError(f"{path} is empty: it needs a header and rows")
         return ArgumentError(f"{path}: {message.splitlines()[0]}")
+
+    def _place_of_ragged(self, path: Path) -> str:
+        """Which row is the first with too few or too many fields, for a message; empty if that is unknown."""
+        try:
+            with self._bytes(path) as stream:
+                found = find_ragged(read_rows(stream, self._separator))
+        except (csv.Error, UnicodeDecodeError):
+            found = None
+        return "" if found is None else f", row {found[0]:,}"
 
     def _finds_lone_returns(self, path: Path) -> bool:
         """Whether carriage returns in cells may have broken the rows. From now on they stay in their cells."""
@@ -253,7 +333,11 @@ class CsvFiles(FileSource):
             self._stand_ins[path] = find_stand_in(stream)
         return bool(self._stand_ins[path])
 
-    def _not_text(self, path: Path) -> ArgumentError:
+    def _not_text(self, path: Path) -> ArgumentError | Restart:
+        if self._lenient and self._encoding == "utf8" and (other := find_encoding(path)) not in ("", "utf-8"):
+            self._encoding = other
+            self._notes.append(f"not UTF-8, so read as {other}")
+            return Restart()
         return ArgumentError(
             f"{path} is not {self._encoding} text: if it is a CSV file, give its encoding, such as "
             "encoding='latin-1' or 'utf-16'"
@@ -268,6 +352,11 @@ class CsvFiles(FileSource):
         wider = widen(column, value)
         if wider is not None:
             return Widen(wider)
+        if self._lenient:
+            if value.strip() == column.name.strip() and path not in self._repairs:
+                self._repairs[path] = Repairs()
+                return Restart()
+            return Widen(replace(column, reading=GUESS))
         if column.kind in ("number", "whole") and not is_whole(value):
             odd = find_odd_cells(self._texts(path, column.name))
             if odd is not None:

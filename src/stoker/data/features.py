@@ -16,7 +16,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stoker.data.cells import CellReading
 from stoker.data.layer_names import any_column_names, layer_names
@@ -74,11 +74,14 @@ class Features(Mapping[str, Feature]):
         label: str | None,
         moments: Callable[[], dict[str, Moments]],
         texts: Callable[[str], Dataset],
+        found: Mapping[str, Any] | None = None,
     ) -> None:
         self._features = {feature.name: feature for feature in features}
         self._moments, self._texts = moments, texts
         self.labels = labels
         self.label = label
+        # What reading a table leniently has found: see `LenientTable.found`.
+        self.found = found or {}
         self._layer_names = layer_names(list(self._features))
 
     def __getitem__(self, name: str) -> Feature:

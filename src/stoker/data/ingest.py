@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,7 @@ from stoker.data import cache
 from stoker.data.array_types import Array
 from stoker.data.columns import EXACT, MOST_CATEGORIES, Column, Restart, Widen
 from stoker.data.paths import name_files
-from stoker.data.store import Store, Writer
+from stoker.data.store import Store, StoreMeta, Writer
 from stoker.errors import ArgumentError
 
 _DTYPES: dict[pa.DataType, type[np.generic]] = {
@@ -52,6 +52,14 @@ class TableSource(Protocol):
 
     def fingerprint(self) -> list[Any] | None:
         """For each file, its path and whatever tells that it has changed, as JSON; None if nothing tells."""
+
+
+@runtime_checkable
+class ReportingSource(Protocol):
+    """A source that knows more about its rows after a pass."""
+
+    def found(self) -> dict[str, Any]:
+        """What the last pass has found, as JSON; the store keeps it."""
 
 
 class FileSource:
@@ -125,7 +133,8 @@ def identity(
     state = source.fingerprint()
     files = [one[0] for one in state or ()]
     key = [type(source).__name__, files, reading, [column.name for column in columns]]
-    return key, None if state is None else [state, [repr(column) for column in columns]]
+    described = [repr(column) + column.reading for column in columns]
+    return key, None if state is None else [state, described]
 
 
 class _Pass:
@@ -144,15 +153,16 @@ class _Pass:
                 self.rows += len(block)
         if self.rows == 0:
             raise ArgumentError(f"{self.source.name} has no rows")
-        return self.writer.finish(
-            {
-                "rows": self.rows,
-                "columns": [asdict(column) for column in self.columns],
-                "missing": self.missing,
-                "largest": self.largest,
-                "values": {name: values.to_pylist() for name, values in self.values.items()},
-            }
-        )
+        meta: StoreMeta = {
+            "rows": self.rows,
+            "columns": [asdict(column) for column in self.columns],
+            "missing": self.missing,
+            "largest": self.largest,
+            "values": {name: values.to_pylist() for name, values in self.values.items()},
+        }
+        if isinstance(self.source, ReportingSource):
+            meta["found"] = self.source.found()
+        return self.writer.finish(meta)
 
     def _add(self, block: pa.RecordBatch) -> None:
         groups: dict[str, list[Array]] = {}

@@ -43,6 +43,7 @@ class RowOptions(TypedDict, total=False):
     drop_remainder: bool
     group: str | None
     time: str | None
+    lenient: bool
 
 
 class FileOptions(RowOptions, total=False):
@@ -71,6 +72,7 @@ def csv(
     cache: CachePlace = None,
     group: str | None = None,
     time: str | None = None,
+    lenient: bool = False,
 ) -> Dataset:
     """Rows of CSV files with a header, in batches of `({column: tensor}, label)`.
 
@@ -97,6 +99,9 @@ def csv(
         cache: the directory of the cache; None for the user's cache directory, False to keep the rows in memory.
         group: a column: rows with the same value in it are held out together. It is not an input.
         time: a column of dates or numbers: the latest rows are held out. It is not an input.
+        lenient: read tables as people keep them: numbers with units, currencies and thousands signs, dates in several
+            forms, another separator or encoding, uneven rows. A cell that cannot be read is missing, and rows without a
+            label are left out; `dataset.features.found` counts them.
 
     Returns:
         A `tf.data.Dataset` with `rows`, `features` and `class_names`; two of them with `validation_split`.
@@ -105,9 +110,11 @@ def csv(
         ArgumentError: a file, a value or an argument is invalid; it is a `ValueError`.
     """
     absent = check_missing(missing)
-    source = CsvFiles(found.files(paths, found.CSV), sep, encoding, absent)
+    source = CsvFiles(found.files(paths, found.CSV), sep, encoding, absent, lenient and not raw)
     passes = (batch_size, shuffle, seed, validation_split, shard, drop_remainder)
-    options = TableOptions(*passes, label, columns, types, absent, raw, label_mode, cache, group, time)
+    options = TableOptions(
+        *passes, label, columns, types, absent, raw, label_mode, cache, group, time, lenient
+    )
     return table(source, options, [sep, encoding])
 
 
@@ -137,7 +144,7 @@ def jsonl(
     """Rows of files with one JSON object per line; the arguments are those of `csv`."""
     source = JsonLines(
         found.files(paths, found.JSONL),
-        chosen=options.get("columns") is not None,
+        chosen=options.get("columns") is not None or options.get("lenient", False),
         missing=check_missing(options.get("missing")),
     )
     return table(source, TableOptions(batch_size, shuffle, seed, validation_split, label=label, **options))

@@ -46,6 +46,7 @@ class StoreMeta(TypedDict, total=False):
         values: of a table: what the codes of each category stand for.
         skipped: of images: how many could not be decoded.
         vocabulary: of texts: the words that the ids stand for.
+        found: of a table read leniently: see `LenientTable.found`.
     """
 
     rows: int
@@ -55,6 +56,7 @@ class StoreMeta(TypedDict, total=False):
     values: dict[str, list[str]]
     skipped: int
     vocabulary: list[str]
+    found: dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ _KINDS = {"csv": found.CSV, "parquet": found.PARQUET, "jsonl": found.JSONL}
 
 
 def table_files(
-    paths: found.Paths, sep: str, encoding: str, missing: tuple[str, ...] = ()
+    paths: found.Paths, sep: str, encoding: str, missing: tuple[str, ...] = (), lenient: bool = False
 ) -> tuple[str, TableSource, list[Path]]:
     """The format, the source and the files. If there are several formats, the most common one counts, with a warning.
 
@@ -35,7 +35,7 @@ def table_files(
         raise ArgumentError(f"{paths} is not a table Stoker can read: give {', '.join(everything)}")
     _warn_of_others(paths, kind, counted)
     if kind == "csv":
-        return kind, CsvFiles(chosen, sep, encoding, missing), chosen
+        return kind, CsvFiles(chosen, sep, encoding, missing, lenient), chosen
     if kind == "parquet":
         return kind, ParquetFiles(chosen, missing), chosen
     return kind, JsonLines(chosen, chosen=True, missing=missing), chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,10 +14,13 @@ from stoker.data import statistics
 from stoker.data.array_types import Array
 from stoker.data.arrow_sources import Unfit
 from stoker.data.cache import CachePlace
+from stoker.data.cells import CellReading
 from stoker.data.columns import Column, DataWarning, check_known, from_store, with_types
 from stoker.data.features import UNKNOWN, Feature, Features
 from stoker.data.ingest import TableSource, load_table
 from stoker.data.labels import Label, check_complete, label_of, values_of
+from stoker.data.lenient import LenientTable
+from stoker.data.odd_cells import check_missing
 from stoker.data.order import Order
 from stoker.data.splits import By, Passes, make_datasets, orders
 from stoker.data.store import Store
@@ -40,6 +44,7 @@ class TableOptions(Passes):
     cache: CachePlace = None
     group: str | None = None
     time: str | None = None
+    lenient: bool = False
 
     @property
     def divider(self) -> str | None:
@@ -55,6 +60,9 @@ def table(source: TableSource, options: TableOptions, reading: Sequence[object] 
         options: the caller's.
         reading: other options that change the values, for the cache's key.
     """
+    if options.lenient and not options.raw:
+        source = LenientTable(source, options.types, check_missing(options.missing), options.label)
+        reading = [*reading, "lenient", options.label]
     wanted = _wanted(source, options)
     reading = [*reading, options.raw, options.types, *([options.missing] if options.missing else [])]
     store = load_table(source, wanted, reading, options.cache)
@@ -111,7 +119,8 @@ def _divider(store: Store, columns: list[Column], options: TableOptions, name: s
 def _wanted(source: TableSource, options: TableOptions) -> list[Column]:
     found = with_types(source.columns(), options.types)
     names = [column.name for column in found]
-    chosen = list(options.columns) if options.columns is not None else names
+    readable = [c.name for c in found if not (options.lenient and isinstance(c, Unfit))]
+    chosen = list(options.columns) if options.columns is not None else readable
     for name in chosen:
         check_known(names, name, "columns")
     if options.label is not None:
@@ -165,6 +174,7 @@ class Table:
                     words,
                     int(self._store.meta["missing"][column.name]),
                     {"D": "days", "s": "seconds"}.get(column.unit, column.unit),
+                    self._reading(column),
                 )
             )
         self._tables = [self._table(feature) for feature in features if feature.kind == "category"]
@@ -175,7 +185,18 @@ class Table:
             self._options.label,
             lambda: statistics.moments(store, columns, mask),
             self._texts,
+            self._store.meta.get("found"),
         )
+
+    def _reading(self, column: Column) -> CellReading:
+        """How the cells of a row that a model is to answer are read: as those of the file."""
+        found = self._store.meta.get("found", {})
+        reading = CellReading(column.kind, unit=column.unit)
+        if column.reading:
+            reading = CellReading.from_json(json.loads(column.reading))
+        # Rows that were left out have anything in their cells.
+        tolerant = column.name in found.get("bad", ()) or bool(found.get("uneven"))
+        return replace(reading, gaps=check_missing(self._options.missing), tolerant=tolerant)
 
     def _vocabulary(self, column: Column, counts: Array | None) -> tuple[str, ...] | None:
         """The values of the training rows, the most frequent first, after the one that stands for all others."""

@@ -22,7 +22,7 @@ from stoker.recipes.scores import Result
 
 PROGRAM = "train.py"
 # Settings that may differ between two calls for the same run.
-_ASIDE = ("run", "time_s", "save_every")
+_ASIDE = ("run", "time_s", "save_every", "left_out")
 
 
 def begin(
@@ -76,10 +76,10 @@ def begin(
 def _sign(settings: Settings, read: Iterable[Path]) -> str:
     """A hash of the settings and of the state of the files, which tells one run from another."""
     asked = {key: value for key, value in dataclasses.asdict(settings).items() if key not in _ASIDE}
-    for later in ("missing", "only"):
-        if not asked.get(later):
-            # Runs from before this setting existed can still be resumed.
-            asked.pop(later, None)
+    # Runs from before these settings existed can still be resumed.
+    for name, usual in (("missing", ()), ("types", ()), ("only", None), ("lenient", True)):
+        if asked.get(name) == usual:
+            asked.pop(name, None)
     state = [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in read]
     text = json.dumps([asked, state], sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()

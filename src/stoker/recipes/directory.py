@@ -33,6 +33,7 @@ from stoker.errors import ArgumentError, StokerError
 from stoker.recipes.choosing import ENSEMBLE, choose_weights
 from stoker.recipes.ejecting import Settings
 from stoker.recipes.progress import Trained, say
+from stoker.recipes.reading import describe_reading
 from stoker.recipes.report import describe_model, doubts, report, worst
 from stoker.recipes.rows import Inputs, Rows, count_repeated
 from stoker.recipes.scores import Contender, Result, Score, contest, importance, verdict
@@ -168,6 +169,11 @@ class Run:
             "bundle": str(self.directory / BUNDLE),
             "report": str(self.directory / REPORT),
         }
+        if self.kind == "table":
+            settings = self.settings
+            result["reading"] = describe_reading(
+                train.features, int(train.rows), settings.target, settings.left_out
+            )
         if isinstance(test.inputs, Mapping):
             result["importance"] = importance(
                 lambda inputs: _predict(model, inputs, classes),

@@ -19,6 +19,7 @@ from stoker.data.array_types import Array
 from stoker.data.features import Feature
 from stoker.recipes import drawing
 from stoker.recipes.drawing import escape
+from stoker.recipes.reading import TableReading
 from stoker.recipes.rows import Rows
 from stoker.recipes.scores import Result, Score, name_contender
 
@@ -64,7 +65,18 @@ def report(
     if result.get("importance"):
         parts.append(_section("What matters to it", _important(result)))
     parts.append(_section("The worst mistakes", _mistakes(answers, test, classes, features, pictures)))
+    if result.get("reading"):
+        parts.append(_section("How the table was read", _reading(result["reading"])))
     return _page(data, "".join(parts))
+
+
+def _reading(reading: TableReading) -> str:
+    notes = "".join(f"<li>{escape(note)}</li>" for note in reading["notes"])
+    rows = [
+        [escape(one["column"]), escape(one["read"] or "left out"), escape(one["note"])]
+        for one in reading["columns"]
+    ]
+    return (f'<ul class="notes">{notes}</ul>' if notes else "") + _table(["column", "read as", ""], rows)
 
 
 def worst(answers: Array, labels: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,8 @@ import numpy as np
 
 import stoker
 from stoker.data.array_types import Array
+from stoker.data.arrow_sources import Unfit
+from stoker.data.columns import check_known
 from stoker.data.features import Feature, Features
 from stoker.data.odd_cells import check_missing
 from stoker.data.table_files import table_files
@@ -34,6 +36,7 @@ from stoker.recipes.data_checks import (
 from stoker.recipes.directory import NETWORK
 from stoker.recipes.programs.table import Settings, read
 from stoker.recipes.progress import say
+from stoker.recipes.reading import describe_reading, print_reading
 from stoker.recipes.rows import Rows, rows_of
 from stoker.recipes.scores import Result
 from stoker.tf_internals.types import Dataset
@@ -50,6 +53,8 @@ _RULER = 0.9999
 # `id`, `customer_id`, `order id`, `userId`, `ID`.
 _ID = re.compile(r"(?i:(^|[_ .-])id$)|[a-z]I[dD]$")
 _LIKE_IDS = "nearly every row has a different value, as with ids"
+# Measurements have fewer digits than this.
+_LONG = 10**12
 # How many texts are checked for numbers and dates.
 _FEW_TEXTS = 1_000
 # With more inputs, a periodic network would be mostly periodic features.
@@ -65,6 +70,9 @@ def table(
     sep: str | None = None,
     encoding: str = "utf8",
     missing: str | Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    strict: bool = False,
     group: str | None = None,
     time_column: str | None = None,
     epochs: int | None = None,
@@ -87,6 +95,9 @@ def table(
         sep: the separator of a CSV file; by default a comma, or a tab in `.tsv` files.
         encoding: of a CSV file.
         missing: a text that stands for a missing value, such as "?", or several.
+        exclude: columns not to learn from.
+        types: the kinds of columns, where Stoker infers the wrong one, such as `{"day": "date"}`.
+        strict: refuse cells that cannot be read, uneven rows and rows without a target, instead of leaving them out.
         group: a column: rows with the same value, such as those of a customer, are held out together. It is not an
             input.
         time_column: a column of dates or numbers: the latest rows are held out. It is not an input.
@@ -124,8 +135,12 @@ def table(
     check_columns(group=group, time_column=time_column)
     sep = separator(sep, path)
     absent = check_missing(missing)
-    kind, source, found = table_files(path, sep, encoding, absent)
-    count = len(source.columns() if columns is None else columns)
+    kind, source, found = table_files(path, sep, encoding, absent, lenient=not strict)
+    known = source.columns()
+    names = [column.name for column in known]
+    target = _find_name(names, target)
+    chosen = _without(names, columns, exclude, target)
+    count = len(names if columns is None else columns)
     if count > _MOST_COLUMNS:
         raise ArgumentError(
             f"{path} has {count:,} columns, but the recipe takes at most {_MOST_COLUMNS:,}: choose some with --columns"
@@ -140,16 +155,47 @@ def table(
         missing=absent,
         group=group,
         time_column=time_column,
-        columns=None if columns is None else (*columns, *(() if target in columns else (target,))),
+        types=tuple((types or {}).items()),
+        lenient=not strict,
+        left_out=(
+            *((name, "as asked") for name in exclude),
+            *(
+                (one.name, one.reason)
+                for one in known
+                if isinstance(one, Unfit) and one.name in (chosen or names)
+            ),
+        ),
+        columns=chosen,
         seed=seed,
         only=None if only is None else _MODELS[only],
         time_s=run.time_s,
     )
-    return begin("table", _choose(asked, task), run, found, (Path(path).name.split(".")[0], target))
+    given = columns is not None
+    return begin("table", _choose(asked, task, given), run, found, (Path(path).name.split(".")[0], target))
 
 
-def _choose(asked: Settings, task: str | None) -> Settings:
-    """The settings that fit the data."""
+def _find_name(names: list[str], wanted: str) -> str:
+    """The name as the file has it, which may have spaces around it."""
+    alike = [name for name in names if name.strip("\ufeff \t") == wanted.strip()]
+    return alike[0] if wanted not in names and len(alike) == 1 else wanted
+
+
+def _without(
+    names: list[str], columns: Sequence[str] | None, exclude: Sequence[str], target: str
+) -> tuple[str, ...] | None:
+    """The columns to read, with the target; None for all."""
+    for name in exclude:
+        check_known(names, name, "exclude")
+        if name == target:
+            raise ArgumentError(f"exclude={name!r} is the target: name another column")
+    if columns is None and not exclude:
+        return None
+    kept = [name for name in (names if columns is None else columns) if name not in exclude]
+    return (*kept, *(() if target in kept else (target,)))
+
+
+def _choose(asked: Settings, task: str | None, given: bool) -> Settings:
+    """The settings that fit the data; `given` columns are all kept."""
     if task not in (None, "classes", "numbers"):
         raise ArgumentError(f"task={task!r} must be 'classes' or 'numbers'")
     whole = _read(asked)
@@ -161,9 +207,10 @@ def _choose(asked: Settings, task: str | None) -> Settings:
     if whole.class_names is None:
         check_target(asked.target, rows.labels)
     classes = _has_classes(asked.target, whole, rows, task)
-    kept = _columns(asked, whole, rows)
+    kept, left_out = _columns(asked, whole, rows, given)
     for name in kept:
         check_column(name, rows.inputs[name])
+    print_reading(describe_reading(whole.features, whole.rows, asked.target, left_out))
     width = len(kept) + sum(min(33, len(whole.features[name].vocabulary or ())) for name in kept)
     balanced = classes and are_uneven(rows.labels)
     if classes:
@@ -172,6 +219,7 @@ def _choose(asked: Settings, task: str | None) -> Settings:
     chosen = replace(
         asked,
         columns=None if len(kept) == len(whole.features) and asked.columns is None else (*kept, asked.target),
+        left_out=left_out,
         classes=classes,
         balanced=balanced,
         networks=("plain", "periodic") if width <= _MOST_PERIODIC else ("plain",),
@@ -195,6 +243,8 @@ def _read(asked: Settings) -> Dataset:
             batch_size=4096,
             columns=asked.columns,
             missing=asked.missing,
+            types=dict(asked.types),
+            lenient=asked.lenient,
             **options,
         )
 
@@ -222,26 +272,28 @@ def _has_classes(target: str, whole: Dataset, rows: Rows, task: str | None) -> b
     return classes
 
 
-def _columns(asked: Settings, whole: Dataset, rows: Rows) -> list[str]:
-    """The columns worth learning from; the others are printed."""
-    kept = []
+def _columns(
+    asked: Settings, whole: Dataset, rows: Rows, given: bool
+) -> tuple[list[str], tuple[tuple[str, str], ...]]:
+    """The columns worth learning from, and the others with the reason why they are not."""
+    kept, left_out = [], list(asked.left_out)
     for name in whole.features:
         if name in (asked.group, asked.time_column):
             continue
         why = _useless(name, rows.inputs[name], whole.features[name].kind)
         form = looks_like(_words(whole.features[name], rows.inputs[name]))
         if form is not None and why in (None, _LIKE_IDS):
-            fate = "is left out" if why and asked.columns is None else "is read as words"
+            fate = "is left out" if why and not given else "is read as words"
             say(f"stoker: column {name!r} {fate}: it looks like {form}")
-        elif why is not None and asked.columns is None:
-            say(f"stoker: column {name!r} is left out: {why}")
-        if why is None or asked.columns is not None:
+        if why is None or given:
             kept.append(name)
+        else:
+            left_out.append((name, why))
     if not kept:
         raise ArgumentError(
             f"{asked.data} has no column to learn {asked.target!r} from: all are constant, empty or ids"
         )
-    return kept
+    return kept, tuple(left_out)
 
 
 def _words(feature: Feature, values: Array) -> list[str]:
@@ -296,8 +348,18 @@ def _useless(name: str, values: Array, kind: str) -> str | None:
         return "all its values are the same"
     if kind == "category" and len(np.unique(values)) > 0.95 * len(values):
         return _LIKE_IDS
+    if kind == "text" and _are_codes(values):
+        return _LIKE_IDS
     if kind == "whole" and len(values) > 1 and np.all(np.abs(np.diff(values)) == 1):
         return "it counts the rows"
+    if kind == "whole" and np.max(np.abs(values)) >= _LONG and len(np.unique(values)) == len(values):
+        return "every row has a different long number, as with ids"
     if kind == "whole" and _ID.search(name) and len(np.unique(values)) == len(values):
         return "every row has a different number, and its name says that it is an id"
     return None
+
+
+def _are_codes(values: Array) -> bool:
+    """Whether texts are single words that hardly repeat, such as UUIDs."""
+    words = sum(len(value.split()) for value in values)
+    return bool(words < 1.5 * len(values) and len(np.unique(values)) > 0.95 * len(values))

@@ -82,7 +82,7 @@ def columns_of_dict(fields: Sequence[Field], given: Mapping[str, object]) -> lis
 def _with_gaps(fields: Sequence[Field], columns: Mapping[str, object]) -> list[object]:
     first = next(iter(columns.values()))
     is_row = isinstance(first, str | bytes) or not hasattr(first, "__len__")
-    gap = None if is_row else np.array([None] * len(first), object)  # type: ignore[arg-type]
+    gap = None if is_row else [None] * len(first)  # type: ignore[arg-type]
     return [columns.get(field.name, gap) for field in fields]
 
 

@@ -35,6 +35,9 @@ class Settings:
     sep: str = ","  # the separator of a CSV file
     encoding: str = "utf8"  # of a CSV file
     missing: tuple[str, ...] = ()  # texts that stand for missing values
+    types: tuple[tuple[str, str], ...] = ()  # kinds of columns, such as ("day", "date")
+    lenient: bool = True  # read units, currencies and any form of date; what cannot be read is missing
+    left_out: tuple[tuple[str, str], ...] = ()  # columns not learned from, and why, for the report
     columns: tuple[str, ...] | None = None  # to learn from, and the target; None for all
     classes: bool = False  # the target is a class, not a number
     balanced: bool = False  # rare classes count as much as common ones
@@ -69,6 +72,8 @@ def read(settings: Settings) -> tuple[tf.data.Dataset, tf.data.Dataset, tf.data.
         time=settings.time_column,
         columns=settings.columns,
         missing=settings.missing,
+        types=dict(settings.types),
+        lenient=settings.lenient,
         label_mode="int" if settings.classes else "number",
         **options,
     )

@@ -160,15 +160,7 @@ def _take_table(model: keras.Model, table: Features) -> Intake:
     if lost:
         raise ArgumentError(f"the model takes {lost[0]!r}, which these features do not have")
     columns = [feature for name, feature in table.items() if name in taken]
-    fields = _fields(
-        [one.name for one in columns],
-        ["string" if one.kind == "category" else one.dtype for one in columns],
-        [()] * len(columns),
-        [(one.kind, one.unit) for one in columns],
-    )
-    fields = tuple(
-        _with_reading(_with_missing(*pair), pair[1], table) for pair in zip(fields, columns, strict=True)
-    )
+    fields = table_fields(table, columns)
     lookups = {
         one.name: table.lookup(one.name)
         for one in columns
@@ -190,6 +182,20 @@ def _take_table(model: keras.Model, table: Features) -> Intake:
 
     whole = table.serving_model(model)
     return Intake(fields, encode, encode_rows, list(lookups.values()), whole, table.labels)
+
+
+def table_fields(table: Features, columns: Sequence[Feature]) -> tuple[Field, ...]:
+    """What a bundle takes of these columns of a table."""
+    fields = _fields(
+        [one.name for one in columns],
+        ["string" if one.kind == "category" else one.dtype for one in columns],
+        [()] * len(columns),
+        [(one.kind, one.unit) for one in columns],
+    )
+    return tuple(
+        _with_reading(_with_missing(field, column), column, table)
+        for field, column in zip(fields, columns, strict=True)
+    )
 
 
 def _with_missing(field: Field, column: Feature) -> Field:

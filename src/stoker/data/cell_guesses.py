@@ -1,0 +1,138 @@
+"""How the cells of a column are written, guessed from its texts: units, currencies, thousands signs, forms of dates."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from stoker.data.cell_dates import day_order, has_time, is_two_numbers, read_date
+from stoker.data.cells import USUAL_GAPS, CellReading, number_form, split_number
+
+# The share of a column's cells that must agree; and the share from which the column is worth a note if they do not.
+ENOUGH, _MANY = 0.9, 0.5
+# How many different texts are tried first: most columns of words end here.
+_FIRST = 200
+# Decimal and thousands signs, the first of those that fit best counts.
+_SIGNS = ((".", ""), (".", ","), (",", "."), (",", ""), (".", " "), (",", " "), (".", "'"), (",", "'"))
+_NAMES = {",": "','", ".": "'.'", " ": "a space", "'": "an apostrophe"}
+_COMMA_SIGNS = ((",", ""), (",", "."), (",", " "), (",", "'"), *_SIGNS)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a column is taken for.
+
+    Attributes:
+        reading: how its cells are read; None if it stays text.
+        how: the same in words; or why it stays text although many cells are numbers or dates.
+    """
+
+    reading: CellReading | None
+    how: str
+
+
+def guess_reading(
+    counts: Mapping[str, int],
+    gaps: Collection[str] = (),
+    *,
+    asked: str | None = None,
+    decimal_comma: bool = False,
+) -> Guess | None:
+    """How a column's cells are written; None if they are words.
+
+    Args:
+        counts: how often each text occurs.
+        gaps: texts that stand for a missing value, besides the usual ones.
+        asked: the kind the caller gave, which is then the one.
+        decimal_comma: numbers of other columns in this file have a decimal comma.
+    """
+    filled = {
+        text: count
+        for text, count in counts.items()
+        if text not in gaps and text.strip().lower() not in USUAL_GAPS
+    }
+    total = sum(filled.values())
+    if not filled or asked in ("category", "text"):
+        return None
+    if asked is None and not _is_promising(list(filled)[:_FIRST]):
+        return None
+    dates = None if asked in ("number", "whole") else _as_dates(filled, asked == "date")
+    numbers = None if asked == "date" else _as_numbers(filled, decimal_comma)
+    if asked == "truth":
+        return Guess(CellReading("truth"), "true or false")
+    best = max((one for one in (dates, numbers) if one is not None), key=lambda one: one[1], default=None)
+    if best is None:
+        return None
+    found, fits = best
+    if asked is not None or fits >= ENOUGH * total:
+        return found
+    return _explain_mixture(found, fits, filled) if fits >= _MANY * total else None
+
+
+def _is_promising(texts: list[str]) -> bool:
+    """Whether half of the texts are numbers or dates."""
+    likely = sum(
+        split_number(text) is not None or read_date(text, "s", True) is not None
+        for text in texts
+        if any(character.isdigit() for character in text)
+    )
+    return 2 * likely >= len(texts)
+
+
+def _as_numbers(filled: Mapping[str, int], decimal_comma: bool) -> tuple[Guess, int] | None:
+    written = {text: found for text in filled if (found := split_number(text)) is not None}
+    if not written:
+        return None
+    affixes: Counter[str] = Counter()
+    for text, found in written.items():
+        affixes[found.affix] += filled[text] if found.affix else 0
+    affix = affixes.most_common(1)[0][0]
+    usable = {text: found.digits for text, found in written.items() if found.affix in ("", affix)}
+    best: tuple[int, str, str] = (-1, "", "")
+    for decimal, thousands in _COMMA_SIGNS if decimal_comma else _SIGNS:
+        form = number_form(decimal, thousands)
+        fits = sum(filled[text] for text, digits in usable.items() if form.fullmatch(digits))
+        if fits > best[0]:
+            best = fits, decimal, thousands
+    fits, decimal, thousands = best
+    taken_off = [f"{affix!r} taken off"] if affix else []
+    taken_off += [f"{_NAMES[thousands]} between thousands"] if thousands else []
+    has_comma = decimal == "," and any("," in digits for digits in usable.values())
+    taken_off += ["decimal comma"] if has_comma else []
+    return Guess(CellReading("number", decimal, thousands, affix), ", ".join(["number", *taken_off])), fits
+
+
+def _as_dates(filled: Mapping[str, int], asked: bool) -> tuple[Guess, int] | None:
+    fits = {text: count for text, count in filled.items() if read_date(text, "s", True) is not None}
+    if not fits or (not asked and all(text.replace(".", "", 1).isdigit() for text in fits)):
+        # Serial numbers alone are numbers.
+        return None
+    first = sum(count for text, count in fits.items() if day_order(text) is True)
+    second = sum(count for text, count in fits.items() if day_order(text) is False)
+    unit = "s" if any(map(has_time, fits)) else "D"
+    how = "date"
+    if any(map(is_two_numbers, fits)):
+        how += ", day/month/year" if first >= second else ", month/day/year"
+        how += "" if first or second else " (it could be month/day/year)"
+    return Guess(CellReading("date", day_first=first >= second, unit=unit), how), sum(fits.values())
+
+
+def _explain_mixture(found: Guess, fits: int, filled: Mapping[str, int]) -> Guess | None:
+    if found.reading is None:
+        return None
+    other = next((text for text in filled if not _is_read(found.reading, text)), None)
+    if other is None or len(filled) <= 2:
+        return None
+    what = "dates" if found.reading.kind == "date" else "numbers"
+    share = 100 * fits / sum(filled.values())
+    shown = other if len(other) <= 40 else f"{other[:37]}..."
+    return Guess(None, f"{share:.0f} % of its cells are {what}, others are not, such as {shown!r}")
+
+
+def _is_read(reading: CellReading, text: str) -> bool:
+    try:
+        reading.read(text)
+    except ValueError:
+        return False
+    return True

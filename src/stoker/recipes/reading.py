@@ -1,0 +1,109 @@
+"""How a table was read: each column's kind, what was left out and why, cells that could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from stoker.data.features import Feature, Features
+from stoker.recipes.progress import say
+from stoker.units import counted
+
+_KINDS = {"whole": "whole number", "truth": "true or false", "text": "free text"}
+# More columns than this are not listed on the terminal, unless there is something to say about them.
+_MOST_LISTED = 30
+_WIDEST = 28
+# A category with more values than this, and so many for its rows, is worth a word.
+_MANY_VALUES, _MANY_FOR_ROWS = 100, 0.05
+
+
+class ColumnReading(TypedDict):
+    """One column: its name, what it was read as (empty if it was left out), and what else is to be said."""
+
+    column: str
+    read: str
+    note: str
+
+
+class TableReading(TypedDict):
+    """All columns, and what is to be said of the file."""
+
+    columns: list[ColumnReading]
+    notes: list[str]
+
+
+def describe_reading(
+    features: Features, rows: int, target: str, left_out: Sequence[tuple[str, str]]
+) -> TableReading:
+    """What was read how.
+
+    Args:
+        features: of the dataset; it knows what reading leniently has found.
+        rows: how many there are.
+        target: the column to predict.
+        left_out: columns that are not learned from, and why.
+    """
+    found = features.found
+    gone = {name for name, _ in left_out}
+    columns = [_describe(one, rows, found) for one in features.values() if one.name not in gone]
+    how = found.get("how", {}).get(target)
+    columns.append(
+        {"column": target, "read": how or "as it is", "note": _join("the target", _bad(target, found))}
+    )
+    columns += [{"column": name, "read": "", "note": why} for name, why in left_out]
+    notes = list(found.get("notes", ()))
+    if found.get("unlabelled"):
+        notes.append(f"{counted(found['unlabelled'], 'row')} without a value in {target!r} left out")
+    return {"columns": columns, "notes": notes}
+
+
+def _describe(feature: Feature, rows: int, found: Mapping[str, Any]) -> ColumnReading:
+    how = found.get("how", {}).get(feature.name, "")
+    read, note = _KINDS.get(feature.kind, feature.kind), ""
+    if feature.kind in ("category", "text"):
+        note = how
+    elif how:
+        read = how
+    if feature.kind == "category":
+        different = len(feature.vocabulary or ()) - 1
+        read = f"category, {counted(different, 'value')}"
+        if different > max(_MANY_VALUES, _MANY_FOR_ROWS * rows) and not note:
+            note = f"many values for {rows:,} rows"
+    missing = f"{feature.missing:,} missing" if feature.missing else ""
+    return {"column": feature.name, "read": read, "note": _join(note, missing, _bad(feature.name, found))}
+
+
+def _bad(name: str, found: Mapping[str, Any]) -> str:
+    """The cells that could not be read."""
+    count = found.get("bad", {}).get(name)
+    if not count:
+        return ""
+    shown = ", ".join(f"{_shorten(text)!r} in row {row:,}" for row, text in found["shown"].get(name, ()))
+    return f"{counted(count, 'unreadable cell')} taken as missing: {shown}"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."
+
+
+def _join(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
+
+
+def print_reading(reading: TableReading) -> None:
+    """Show the columns as a table."""
+    columns = reading["columns"]
+    listed = columns if len(columns) <= _MOST_LISTED else [one for one in columns if one["note"]]
+    name_width = min(_WIDEST, max(len(one["column"]) for one in columns))
+    read_width = max((len(_word(one)) for one in listed), default=0)
+    for one in listed:
+        name = _shorten(one["column"])
+        say(f"  {name:<{name_width}}  {_word(one):<{read_width}}  {one['note']}".rstrip())
+    if len(listed) < len(columns):
+        say(f"  and {counted(len(columns) - len(listed), 'more column')}")
+    for note in reading["notes"]:
+        say(f"  {note}")
+
+
+def _word(one: ColumnReading) -> str:
+    return one["read"] or "left out"
