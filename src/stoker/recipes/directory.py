@@ -170,9 +170,10 @@ class Run:
             "report": str(self.directory / REPORT),
         }
         if self.kind == "table":
-            settings = self.settings
+            # A program that was ejected before has no list of what was left out.
+            left_out = getattr(self.settings, "left_out", ())
             result["reading"] = describe_reading(
-                train.features, int(train.rows), settings.target, settings.left_out
+                train.features, int(train.rows), self.settings.target, left_out
             )
         if isinstance(test.inputs, Mapping):
             result["importance"] = importance(
