@@ -99,6 +99,13 @@ def test_annotations_have_a_level_a_price_and_escaped_names(
     assert notebook.startswith("::error title=stoker STK101,file=nb.ipynb::nb.ipynb:cell 1:5:11: STK101")
     assert error.startswith("::error title=stoker STK101,file=train.py,line=5,")
     assert error.endswith("(measured: 3.1x)")
+    main(["check", "--format", "sarif", "."])
+    results = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    by_file = {r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]: r for r in results}
+    assert "region" not in by_file["nb.ipynb"]["locations"][0]["physicalLocation"]
+    assert by_file["nb.ipynb"]["message"]["text"].startswith("cell 1, line 5: ")
+    assert by_file["train.py"]["locations"][0]["physicalLocation"]["region"]["startLine"] == 5
+    assert by_file["train.py"]["message"]["text"].endswith("(measured: 3.1x)")
 
 
 def test_the_workflow_in_the_docs_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,7 +119,7 @@ def sarif(problems: Sequence[Problem]) -> str:
         {
             "ruleId": problem.code,
             "level": _LEVELS[problem.severity],
-            "message": {"text": problem.message},
+            "message": {"text": _sarif_message(problem)},
             "locations": [{"physicalLocation": _location(problem)}],
         }
         for problem in problems
@@ -133,11 +133,19 @@ def sarif(problems: Sequence[Problem]) -> str:
     return json.dumps(log, indent=2) + "\n"
 
 
+def _sarif_message(problem: Problem) -> str:
+    price = "" if problem.measured is None else f" (measured: {problem.measured:.1f}x)"
+    cell = "" if problem.cell is None else f"cell {problem.cell}, line {problem.line}: "
+    return f"{cell}{problem.message}{price}"
+
+
 def _location(problem: Problem) -> dict[str, Any]:
-    region = {"startLine": problem.line, "startColumn": problem.column, "endLine": problem.end_line}
-    if problem.end_column:
-        region["endColumn"] = problem.end_column
-    return {"artifactLocation": {"uri": problem.file.replace("\\", "/")}, "region": region}
+    location: dict[str, Any] = {"artifactLocation": {"uri": problem.file.replace("\\", "/")}}
+    # The lines of a notebook's cell are not those of its file.
+    if problem.cell is None:
+        region = {"startLine": problem.line, "startColumn": problem.column, "endLine": problem.end_line}
+        location["region"] = {**region, "endColumn": problem.end_column} if problem.end_column else region
+    return location
 
 
 def github(problems: Sequence[Problem]) -> str:
@@ -149,7 +157,6 @@ def github(problems: Sequence[Problem]) -> str:
 
 
 def _lines(problem: Problem) -> str:
-    # The lines of a notebook's cell are not those of its file.
     if problem.cell is not None:
         return ""
     return f",line={problem.line},col={problem.column},endLine={problem.end_line}"
