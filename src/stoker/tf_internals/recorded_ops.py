@@ -171,7 +171,7 @@ def input_shapes(definition: ProtoMessage) -> Shapes:
 
 
 def _input_shape(attributes: Mapping[str, ProtoMessage]) -> tuple[int, ...] | None:
-    shapes = attributes["_output_shapes"].list.shape if "_output_shapes" in attributes else ()
+    shapes = list(attributes["_output_shapes"].list.shape) if "_output_shapes" in attributes else []
     if len(shapes) != 1 or shapes[0].unknown_rank:
         return None
     sizes = tuple(int(dimension.size) for dimension in shapes[0].dim)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from stoker import clock
 from stoker.doctor.attach.sites import shown_path
@@ -44,7 +44,7 @@ def finding_at(caller: Callable[..., object], text: str, kind: str, **detail: An
     stall = find_stall(kind)
     assert stall is not None
     file = shown_path(inspect.getsourcefile(caller) or "")
-    return stall.finding(file=file, line=line, function=caller.__name__, detail=Detail(**detail))
+    return stall.finding(file=file, line=line, function=caller.__name__, detail=cast(Detail, detail))
 
 
 def run_trial(step: RecordedStep | None, finding: Finding, experiment: str) -> RepairTrial:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from stoker.doctor.pricing import prices
-from stoker.doctor.replay.pieces import Piece
-from stoker.doctor.replay.program import Program, TimedRepair
+from stoker.doctor.replay.pieces import TIMED, Piece
+from stoker.doctor.replay.program import Program, Source, TimedRepair
+from stoker.doctor.replay.simulation import Draw, seconds_per_step, slowdowns
 from stoker.records import Finding
 from tests.samples import sample_finding
 
@@ -88,3 +89,42 @@ def test_what_the_run_has_timed_is_left_out_forty_nine_times_of_fifty(kind: str,
     # Only the replay tells what a device beside the host makes of it.
     beside_host = dataclasses.replace(run, asynchronous=True)
     assert prices.what_if(beside_host, [found]).basis == "modelled"
+
+
+# An input made ahead by a thread that keeps one of two processors busy.
+BUSY = Source(0.020, ahead=2, threads=1.0, duty=1.0)
+
+
+def test_what_was_timed_alone_is_slower_beside_an_input_and_as_timed_without_one() -> None:
+    alone = [Piece("compute", 0.010, LINE, TIMED)]
+    beside = program([alone] * 8, kernel_threads=2, source=BUSY, measured=BUSY)
+    kernels, _ = slowdowns(beside, BUSY, 1.0, Draw())
+    assert kernels > 1.2
+    there = dataclasses.replace(beside, source=dataclasses.replace(BUSY, seconds=0.0))
+    assert seconds_per_step(there, Draw()) == pytest.approx(0.010)
+    in_run = dataclasses.replace(beside, steps=[[Piece("compute", 0.010, LINE)]] * 8)
+    in_run = dataclasses.replace(in_run, source=there.source)
+    # A piece of the run was measured beside the input: without it, it is quicker.
+    assert seconds_per_step(in_run, Draw()) == pytest.approx(0.010 / kernels)
+
+
+def test_no_repair_of_an_input_exceeds_the_step_whose_batch_is_there() -> None:
+    step = [Piece("input", 0.030, LINE), Piece("compute", 0.010, ("train.py", 50)), Piece("python", 0.002)]
+    source = Source(0.030)
+    run = program([step] * 40, source=source, measured=source)
+    starved = finding("input-starved", 40 * 0.030)
+    timed_calls = dataclasses.replace(run, timed=timed(starved, 0.005, 0.006))
+    modelled, bounded = prices.what_if(run, [starved]), prices.what_if(timed_calls, [starved])
+    assert modelled.high <= 0.042 / (0.010 + 0.002) + 0.001
+    # The calls took half as long while no input was made: that is the bound, and the price stays a model's.
+    assert bounded.high == pytest.approx(0.042 / (0.005 + 0.002), rel=0.01)
+    assert bounded.speedup == modelled.speedup
+    assert bounded.basis == "modelled"
+
+
+def test_taking_down_a_python_input_goes_with_it() -> None:
+    step = [Piece("input", 0.030, LINE), Piece("teardown", 0.010), Piece("compute", 0.010, ("train.py", 50))]
+    source = Source(0.030, python=True)
+    run = program([step] * 40, source=source, measured=source)
+    assert prices.what_if(run, [finding("python-input-pipeline", 40 * 0.030)]).speedup > 0.050 / 0.015
+    assert prices.what_if(run, [finding("input-starved", 40 * 0.030)]).speedup < 0.050 / 0.015

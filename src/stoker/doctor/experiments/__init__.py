@@ -11,6 +11,7 @@
 | compiled_calls | calls of the program's own compiled functions, made again |
 | traced_calls | the trial of functions that are traced again and again |
 | predictions | the trial of `predict` in a loop |
+| calls_alone | the trial of a starved step: what its calls take on a batch that is there |
 | laboratory | all experiments of a run, after the program has ended |
 
 While the program runs, only `recording` is at work, for a few steps. The rest happens in the same process when the

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from stoker.doctor.experiments.calls_alone import calls_alone
 from stoker.doctor.experiments.checking import check_rebuilt, is_same, set_variables
 from stoker.doctor.experiments.predictions import call_in_place_of_predict
 from stoker.doctor.experiments.rebuilding import (
@@ -106,6 +107,7 @@ TRIALS: dict[str, Callable[[RecordedStep, Finding], RepairTrial]] = {
     "many-steps": many_steps,
     "resident-data": resident_data,
     "same-graph": same_graph,
+    "calls-alone": calls_alone,
     "call-in-place-of-predict": call_in_place_of_predict,
 }
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing import tuner_gain
 from stoker.doctor.pricing.claims import ceiling, has_repair, held_s, repair_of, shared_out
-from stoker.doctor.pricing.repairs import freed, is_measured, repaired, uncertain
+from stoker.doctor.pricing.repairs import freed, is_measured, repaired, timed_s, uncertain
 from stoker.doctor.replay.program import Program
 from stoker.doctor.replay.simulation import Draw, draws, seconds_per_step
+from stoker.doctor.stalls.shared.input_repair import CROWDING, InputRepair
 from stoker.records import Detail, Finding, Record, RepairPlace, Repairs, WhatIf
 
 _DRAWS = 24
@@ -101,6 +102,7 @@ def what_if(
     low, high = min(spread[cut], middle), max(spread[-1 - cut], middle)
     if then is _unchanged and findings:
         low, high = _widened(program, findings, middle, low, high)
+        high = max(middle, _kept_below_batches_there(program, findings, high))
         low, high = limit.kept(low), limit.kept(high)
     return WhatIf(round(middle, 3), round(low, 3), round(high, 3), limit.share, limit.frees or None, basis)
 
@@ -129,6 +131,23 @@ def _widened(
         less.append(gain * (spread[0] + off))
         more.append(gain * (spread[1] + off))
     return middle * math.exp(-math.hypot(*less)), middle * math.exp(math.hypot(*more))
+
+
+def _kept_below_batches_there(program: Program, findings: Sequence[Finding], high: float) -> float:
+    """The upper bound of a price: no repair of the input exceeds a step whose batch is there, with none made beside it.
+
+    Where the calls of such a step were timed, it is the bound.
+    """
+    of_input = [(f, repair) for f in findings if isinstance(repair := repair_of(f.kind), InputRepair)]
+    if not of_input or program.source is None:
+        return high
+    most = Draw(dict.fromkeys(CROWDING, 1.0))
+    there = repaired(program, findings, most)
+    for finding, repair in of_input:
+        there = repair.with_batches_there(there, finding)
+    after = seconds_per_step(there, most)
+    limit = program.step_s / after if after > 0 else math.inf
+    return limit if any(timed_s(program, finding) for finding, _ in of_input) else min(high, limit)
 
 
 def _gains(program: Program, findings: Sequence[Finding], middle: float) -> list[tuple[Finding, float]]:

@@ -52,7 +52,7 @@ def repaired(program: Program, findings: Iterable[Finding], draw: Draw) -> Progr
 
 def _repair(program: Program, finding: Finding, draw: Draw) -> Program:
     repair, rounds = repair_of(finding.kind), timed_s(program, finding)
-    if not rounds:
+    if not rounds or not is_measured(program, finding):
         return repair.apply(program, finding, draw)
     chosen = round(draw.places.get(_ROUND, 0.5) * (len(rounds) - 1))
     return repair.apply_measured(program, finding, rounds[chosen])

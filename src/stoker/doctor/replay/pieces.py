@@ -9,6 +9,9 @@ from math import fsum
 # A piece of these is Python's work, which has to wait for Python's lock. Of a save, walking through the objects is.
 PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace", "checkpoint"})
 
+# The name of a piece that an experiment timed, when the program had ended: nothing ran beside it.
+TIMED = "timed"
+
 Site = tuple[str, int]
 
 

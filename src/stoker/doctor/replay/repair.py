@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stoker.doctor.replay.pieces import Piece, Site, mean_s
+from stoker.doctor.replay.pieces import TIMED, Piece, Site, mean_s
 
 if TYPE_CHECKING:
     from stoker.doctor.replay.program import Program, TimedRepair
@@ -110,7 +110,7 @@ class Repair(ABC):
         there = [self.replaced(program, step, finding) for step in program.steps]
         # Where only some steps have it, those have all of it.
         share = sum(map(bool, there)) / len(there)
-        part = Piece("compute", seconds / share if share else 0.0, site_of(finding), "timed")
+        part = Piece("compute", seconds / share if share else 0.0, site_of(finding), TIMED)
 
         def change(step: list[Piece], gone: set[int]) -> list[Piece]:
             kept = [piece for number, piece in enumerate(step) if number not in gone]

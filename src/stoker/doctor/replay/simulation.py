@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from stoker.doctor.replay.pieces import PYTHON, Piece, python_s
+from stoker.doctor.replay.pieces import PYTHON, TIMED, Piece, python_s
 from stoker.doctor.replay.program import Program, Source, is_element
 
 _ROUNDS = 3
@@ -64,6 +64,7 @@ def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None
         return replay(steps, source, program.asynchronous)
     # Before: the pieces were measured beside the input as it was. After: they run beside the input as it is.
     kernels, lock = slowdowns(program, measured, measured.duty, draw)
+    steps = [[_as_beside_input(piece, kernels) for piece in one] for one in steps]
     step, duty, made = program.step_s, measured.duty, source
     for _ in range(_ROUNDS):
         kernels_now, lock_now = slowdowns(program, source, duty, draw)
@@ -73,6 +74,11 @@ def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None
         step = replay(steps, made, program.asynchronous, slower)
         duty = min(1.0, source.seconds / step) if source.ahead and step > 0 else 0.0
     return max(step, _work(steps, program, made, kernels, lock) / program.cores)
+
+
+def _as_beside_input(piece: Piece, slowdown: float) -> Piece:
+    """A piece that was timed alone, as it would have been beside the input, like all others."""
+    return replace(piece, seconds=piece.seconds * slowdown) if piece.name == TIMED else piece
 
 
 def slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tuple[float, float]:
@@ -97,10 +103,13 @@ def _beside_python(source: Source, program: Program, python: float, step_s: floa
     """The input as it is beside the host's Python of now: a Python input was measured beside that of then."""
     if not source.python or step_s <= 0:
         return source
-    now = min(1.0, python / step_s)
-    then = min(1.0, program.python_s / program.step_s)
-    beyond = _lock(draw) - 1
-    return replace(source, seconds=source.seconds * (1 + beyond * now) / (1 + beyond * then))
+    now = 1 + (_lock(draw) - 1) * min(1.0, python / step_s)
+    return replace(source, seconds=source.seconds * now / wait_for_lock(program, draw))
+
+
+def wait_for_lock(program: Program, draw: Draw) -> float:
+    """How many times as long a Python input took, while it was measured, because the host's Python had the lock."""
+    return 1 + (_lock(draw) - 1) * min(1.0, program.python_s / program.step_s)
 
 
 def _work(steps: list[list[Piece]], program: Program, source: Source, slowdown: float, lock: float) -> float:

@@ -11,7 +11,7 @@ from stoker.doctor.probes.parts.environment import EnvironmentPart
 from stoker.doctor.probes.parts.functions import CallsPart
 from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.probes.parts.windows import WindowsPart
-from stoker.doctor.replay.pieces import Piece, is_loop_python, mean_s
+from stoker.doctor.replay.pieces import TIMED, Piece, is_loop_python, mean_s
 from stoker.doctor.replay.repair import site_of
 from stoker.doctor.stall import Stall
 from stoker.doctor.stalls.shared.as_graph import EAGER_ACCOUNTS, SIDE_BY_SIDE, AsGraph
@@ -53,7 +53,7 @@ class _ManyStepsACall(AsGraph):
                 for piece in step
                 if not self.is_own(piece, finding) and not _is_kernel_of(piece, finding)
             ]
-            return [*kept, Piece("compute", seconds, site_of(finding), "timed")]
+            return [*kept, Piece("compute", seconds, site_of(finding), TIMED)]
 
         return program.with_steps(change)
 

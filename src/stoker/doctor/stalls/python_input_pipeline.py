@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.facts import Call
+from stoker.doctor.replay.pieces import Piece, mean_s
+from stoker.doctor.replay.simulation import wait_for_lock
 from stoker.doctor.stalls.shared.input_repair import (
     CROWDED,
     LEFT,
@@ -45,8 +48,18 @@ class _WithoutPython(InputRepair):
     """tf.data does what Python did, a batch at a time."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """A small part of the Python stage is left."""
-        return with_slow_stage(program, draw.between(*_LEFT_OF_PYTHON, LEFT), python=False)
+        """A small part of the Python stage's own work is left, and of taking its iterator down."""
+        left = draw.between(*_LEFT_OF_PYTHON, LEFT) / wait_for_lock(program, draw)
+
+        def change(piece: Piece) -> Piece:
+            return replace(piece, seconds=piece.seconds * left) if _is_teardown(piece) else piece
+
+        return with_slow_stage(program.with_pieces(change), left, python=False)
+
+    def frees(self, program: Program, finding: Finding) -> dict[str, float]:
+        """Also the wait for Python when an iterator is taken down."""
+        down = mean_s(program.steps, _is_teardown)
+        return {**super().frees(program, finding), "taking the iterator down": down}
 
     def tuner_change(self, program: Program, source: Source, finding: Finding) -> ExpectedChange | None:
         """Of a generator; Python code inside a map may do anything, and the tuner leaves it alone."""
@@ -56,6 +69,11 @@ class _WithoutPython(InputRepair):
         return ExpectedChange(
             "generator drained in chunks", best, worst, "a hundredth to a tenth of the Python stage is left"
         )
+
+
+def _is_teardown(piece: Piece) -> bool:
+    """Whether an iterator is taken down that is nobody's: of a stall of its own, it is not."""
+    return piece.account == "teardown" and piece.site is None
 
 
 class PythonInputPipeline(Rule):

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stoker.doctor.probes.pipelines import FIRST_ELEMENT
-from stoker.doctor.replay.pieces import PYTHON, Piece, mean_s
-from stoker.doctor.replay.repair import Repair
+from stoker.doctor.replay.pieces import PYTHON, TIMED, Piece, mean_s
+from stoker.doctor.replay.repair import Repair, site_of
 from stoker.doctor.replay.simulation import Draw, slowdowns
 
 if TYPE_CHECKING:
@@ -20,10 +20,11 @@ LEFT_OF_INPUT = 0.05
 LEFT = "what is left of the input"
 AHEAD = 8
 CROWDED = "where the input and the kernels want more processors than there are, they share them"
-_CROWDING = ("crowding", "lock")
+CROWDING = ("crowding", "lock")
 _MAPS = ("Map", "ParallelMap", "MapAndBatch")
 _ROW_BY_ROW = ("Shuffle", "ShuffleAndRepeat", "Batch", "ParallelBatch", "TensorSlice")
 _FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "Interleave", "ParallelInterleave")
+_GRAPH = ("graph", "launch", "compute")
 # A stage that is called more often than this for an element works row by row.
 _ROWS = 1.5
 
@@ -46,8 +47,21 @@ class InputRepair(Repair):
     """Elements made ahead, in parallel, by fewer calls, or without Python."""
 
     accounts: tuple[str, ...] = ("input",)
-    uncertain: tuple[str, ...] = _CROWDING
+    uncertain: tuple[str, ...] = CROWDING
     spread: tuple[float, float] = (0.5, 0.6)
+    experiment: str = "calls-alone"
+
+    def is_measured(self, program: Program, finding: Finding) -> bool:
+        """Never: what the repaired input takes is assumed, only the rest of the step is timed."""
+        return False
+
+    def with_batches_there(self, program: Program, finding: Finding) -> Program:
+        """The program at its best: each batch is there, and its compiled calls take what they were timed to, alone."""
+        timed = self.timed(program, finding)
+        if timed is not None and timed.rounds:
+            calls = Piece("compute", timed.rounds[0], site_of(finding), TIMED)
+            program = program.with_steps(lambda step: [*filter(_stays_beside_calls, step), calls])
+        return with_source(program, 0.0, ahead=AHEAD, python=False)
 
     def is_own(self, piece: Piece, finding: Finding) -> bool:
         """All waiting for elements: a pipeline is read elsewhere than it is made."""
@@ -60,9 +74,13 @@ class InputRepair(Repair):
             return {}
         kernels, lock = slowdowns(program, measured, measured.duty, Draw({"crowding": 1.0, "lock": 1.0}))
         computing = mean_s(program.steps, lambda p: p.account == "compute")
+        freed = computing * (1 - 1 / kernels)
+        timed = self.timed(program, finding)
+        if timed is not None and timed.rounds:
+            freed = max(freed, mean_s(program.steps, lambda p: p.account in _GRAPH) - timed.rounds[0])
         python = mean_s(program.steps, lambda p: p.account in PYTHON)
         return {
-            "processors the input kept from kernels": computing * (1 - 1 / kernels),
+            "processors the input kept from kernels": freed,
             "Python's lock, which the input held": python * (1 - 1 / lock),
         }
 
@@ -92,9 +110,14 @@ class InputRepair(Repair):
         return None if source.ahead else PREFETCH
 
 
+def _stays_beside_calls(piece: Piece) -> bool:
+    """Whether a piece is no part of a compiled call, nor time that the replay left out of one."""
+    return piece.name == TIMED or piece.account not in (*_GRAPH, "unexplained")
+
+
 def uncertain_input(*more: str) -> tuple[str, ...]:
     """What is uncertain about every repair of an input, and about this one besides."""
-    return (*_CROWDING, *more)
+    return (*CROWDING, *more)
 
 
 def with_source(program: Program, seconds: float, **changes: Any) -> Program:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.doctor.probes.parts.functions import CallsPart, TracesPart
 from stoker.doctor.probes.parts.windows import WindowsPart
-from stoker.doctor.replay.pieces import Piece, is_loop_python, mean_s
+from stoker.doctor.replay.pieces import TIMED, Piece, is_loop_python, mean_s
 from stoker.doctor.replay.repair import WARM, Repair, site_of
 from stoker.doctor.stalls.shared.draft import Draft, most
 
@@ -136,7 +136,7 @@ class TracedOnce(Repair):
             calls = sum(self._is_execution(p, finding) and p.account != "launch" for p in step)
             traces = any(self.is_own(p, finding) for p in step)
             kept = [p for p in step if not self._is_of_call(p, finding)]
-            return [*kept, Piece("compute", seconds * max(calls, traces), site_of(finding), "timed")]
+            return [*kept, Piece("compute", seconds * max(calls, traces), site_of(finding), TIMED)]
 
         return program.with_steps(change)
 

@@ -1,0 +1,22 @@
+"""A starved step: its compiled calls on a batch that is there, while nothing makes the next one beside them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from stoker.doctor.experiments.checking import set_variables
+from stoker.doctor.experiments.rebuilding import CannotRebuildStep, check_repeatable, replay
+from stoker.doctor.experiments.recording import RecordedStep
+from stoker.doctor.experiments.timing import Way
+from stoker.doctor.experiments.trial import RepairTrial
+from stoker.records import Finding
+
+
+def calls_alone(step: RecordedStep, finding: Finding) -> RepairTrial:
+    """All compiled calls of the step, as the program made them: nothing is rebuilt, so there is nothing to check."""
+    calls = [op for op in step.ops() if op.name in step.functions]
+    if not calls:
+        raise CannotRebuildStep("the recorded step calls no compiled function")
+    for call in calls:
+        check_repeatable(call, step.functions)
+    return RepairTrial(None, Way(replay(step, calls), partial(set_variables, step.before)))
