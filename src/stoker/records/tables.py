@@ -256,6 +256,11 @@ class ExperimentRow(AtSite):
     repaired_s: list[float] = field(default_factory=list)
     # Of the eager ops of the step, the share that was rebuilt.
     covers: float = 0.0
+    # Seconds of single steps of the run, without interruptions, and of the part of each that the repair replaces.
+    step_s: list[float] = field(default_factory=list)
+    own_s: list[float] = field(default_factory=list)
+    # Seconds of a step on average, of all kinds of steps, without waiting for a processor; 0 where nothing tells.
+    mean_s: float = 0.0
     # Why there is no figure; empty where there is one.
     failed: str = absent("")
 

@@ -42,6 +42,13 @@ def op_dispatch() -> Place:
     return pywrap_tfe, "TFE_Py_FastPathExecute"
 
 
+def op_execution() -> Place:
+    """Where ops and compiled functions are run that do not take the fast path."""
+    from tensorflow.python import pywrap_tfe
+
+    return pywrap_tfe, "TFE_Py_Execute"
+
+
 def context_creation() -> Place:
     """The function that starts the devices, at the first op: `(options) -> handle`."""
     from tensorflow.python import pywrap_tfe

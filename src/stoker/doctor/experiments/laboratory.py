@@ -11,6 +11,7 @@ from types import FrameType
 from typing import NamedTuple
 
 from stoker.doctor.experiments.checking import variables_put_back
+from stoker.doctor.experiments.marking import PartOfStep, part_of
 from stoker.doctor.experiments.rebuilding import CannotRebuildStep, add_hidden_reads
 from stoker.doctor.experiments.recording import RecordedStep
 from stoker.doctor.experiments.timing import LEAST_ROUNDS, Budget, time_in_turn
@@ -71,7 +72,11 @@ def _run_one(
         return dataclasses.replace(row, failed=f"{type(error).__name__}: {error}".splitlines()[0][:200])
     if timed is None or len(timed.repaired_s) < LEAST_ROUNDS:
         return dataclasses.replace(row, failed="there was no time for it")
-    return dataclasses.replace(row, was_s=timed.was_s, repaired_s=timed.repaired_s, covers=timed.covers)
+    row = dataclasses.replace(row, was_s=timed.was_s, repaired_s=timed.repaired_s, covers=timed.covers)
+    if timed.part is not None:
+        step_s, own_s, mean_s = timed.part
+        row = dataclasses.replace(row, step_s=step_s, own_s=own_s, mean_s=mean_s)
+    return row
 
 
 class _TimedRepair(NamedTuple):
@@ -80,6 +85,8 @@ class _TimedRepair(NamedTuple):
     was_s: list[float]
     repaired_s: list[float]
     covers: float
+    # What it replaces in the steps of the run; None where no steps tell.
+    part: PartOfStep | None
 
 
 def _time(
@@ -101,6 +108,7 @@ def _time(
         [seconds / trial.steps for rounds in was for seconds in rounds],
         [seconds / trial.steps for seconds in repaired],
         round(trial.covers, 4),
+        part_of(step.marks, step.count, trial.replaces),
     )
 
 

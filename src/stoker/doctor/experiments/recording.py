@@ -9,6 +9,7 @@ This module is imported before the program starts, so it imports little and Tens
 from __future__ import annotations
 
 import sys
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from stoker.doctor.attach.buffer_slot import BufferPatch
 from stoker.doctor.attach.patching import Patches
 from stoker.doctor.attach.sites import USER, SiteKey, Sites
+from stoker.doctor.experiments.marking import MOST_MARKS, MarkedStep, Marking, is_marked_tick
 from stoker.tf_internals import eager, graphs, recorded_ops
 
 if TYPE_CHECKING:
@@ -44,6 +46,8 @@ class RecordedOp:
     outputs: tuple[int, ...]
     # The user's lines on the stack, innermost first.
     stack: tuple[SiteKey, ...]
+    # Its place among the ops that TensorFlow told of; -1 for one that was put in later.
+    place: int = -1
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,9 @@ class RecordedStep:
     # Compiled functions that it calls: the program may drop them before it ends.
     functions: dict[str, ProtoMessage] = field(default_factory=dict)
     nbytes: int = 0
+    # How many ops TensorFlow told of, and steps like this one at their own speed.
+    count: int = 0
+    marks: deque[MarkedStep] = field(default_factory=lambda: deque(maxlen=MOST_MARKS))
 
     def ops(self) -> list[RecordedOp]:
         """The ops in the order they ran."""
@@ -117,17 +124,28 @@ class StepRecorder:
         self._steps = steps
         self._sites = recorder.sites
         self._note = recorder.note
+        self._totals = recorder.totals
         self._current: _Watch | None = None
+        # What marks the step that is under way, of which source; and the ticks at which recordings ended.
+        self._marking: Marking | None = None
+        self._marked: object = None
+        self._recorded_at: dict[object, int] = {}
 
     def step_ended(self, count: StepCount) -> None:
         """Called at the end of every step of any source, on the main thread."""
         try:
+            if self._marking is not None and count.source == self._marked:
+                self.recorded[self._marked].marks.append(self._marking.end())
+                self._marking = None
             if self._current is None:
                 if count.ticks in _RECORDED_TICKS and self._is_reported(count):
+                    self._stop_marking()
                     self._begin(_Scout(self._sites))
                     self._source = count.source
+                elif count.source in self.recorded:
+                    self._mark_next(count)
             elif count.source == self._source:
-                self._watch_next()
+                self._watch_next(count)
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self._fail(error)
 
@@ -138,7 +156,18 @@ class StepRecorder:
         if watch.begin():
             self._current = watch
 
-    def _watch_next(self) -> None:
+    def _mark_next(self, count: StepCount) -> None:
+        """Mark the step that begins, if it is one of those to be marked."""
+        if self._marking is None and is_marked_tick(count.ticks, self._recorded_at[count.source]):
+            self._marking, self._marked = Marking(count.ticks, self._totals), count.source
+            self._marking.begin()
+
+    def _stop_marking(self) -> None:
+        if self._marking is not None:
+            self._marking.end()
+            self._marking = None
+
+    def _watch_next(self, count: StepCount) -> None:
         """The step that was watched is over: record the next one, or keep what was recorded."""
         watch, self._current = self._current, None
         if watch is None:
@@ -152,6 +181,8 @@ class StepRecorder:
             step.functions = _functions_of(step.ops())
             step.after = read_variables(handle for handle, _ in step.before)
             self.recorded[self._source] = step
+            self._recorded_at[self._source] = count.ticks
+            self._mark_next(count)
 
     def _record(self, scout: _Scout) -> None:
         # The last recording of this source goes first: only one step's tensors are kept alive.
@@ -163,6 +194,7 @@ class StepRecorder:
 
     def stop(self) -> None:
         """The program has ended: nothing more is watched."""
+        self._stop_marking()
         if self._current is not None:
             self._current.end()
             self._current = None
@@ -281,7 +313,9 @@ class _Recording(_Watch):
             attributes,
             tuple(number(tensor) for tensor in outputs),
             self._stack(),
+            self.step.count,
         )
+        self.step.count += 1
         self._add(op)
 
     def _add(self, event: Event) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import statistics
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,10 @@ from stoker import clock
 from stoker.doctor.probes.parts.steps import usable_cores
 
 # A stretch shorter than this is mostly noise; one longer than that learns nothing more.
-_LEAST_STRETCH_S = 0.02
+_LEAST_STRETCH_S = 0.04
 _MOST_CALLS = 200
+# Of so many calls the usual one is known, whatever interrupted the others.
+_MANY_CALLS = 10
 MOST_ROUNDS = 9
 LEAST_ROUNDS = 3
 
@@ -65,16 +68,18 @@ def time_in_turn(ways: Sequence[Way], budget: Budget) -> list[list[float]]:
 
 def _seconds(run: Callable[[], object], count: int) -> float:
     """Seconds of a call on a machine that does nothing else."""
-    before, started = _scheduled(), clock.real_ns()
+    times, now = [], clock.real_ns
+    before = _scheduled()
     for _ in range(count):
+        started = now()
         run()
-    elapsed, after = clock.real_ns() - started, _scheduled()
-    return (
-        elapsed
-        / _stretch(elapsed, after.ran_ns - before.ran_ns, after.waited_ns - before.waited_ns)
-        / count
-        / 1e9
-    )
+        times.append(now() - started)
+    if count >= _MANY_CALLS:
+        # Other programs get the processor in slices longer than most of these calls, and disturb less than half.
+        return statistics.quantiles(times, n=4)[0] / 1e9
+    elapsed, after = sum(times), _scheduled()
+    stretch = _stretch(elapsed, after.ran_ns - before.ran_ns, after.waited_ns - before.waited_ns)
+    return elapsed / stretch / count / 1e9
 
 
 def _stretch(elapsed: int, ran: int, waited: int) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stoker.doctor.attach.sites import SiteKey, shown_path
+from stoker.doctor.experiments.marking import NO_OPS, OwnOps
 from stoker.doctor.experiments.timing import Way
 from stoker.records import Finding
 
@@ -21,6 +22,8 @@ class RepairTrial:
     steps: int = 1
     # Of the eager ops of the step, the share that is in it.
     covers: float = 0.0
+    # The recorded ops that the repair replaces; none where the run's sums tell better what it replaces.
+    replaces: OwnOps = NO_OPS
 
     @property
     def ways(self) -> list[Way]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from stoker.doctor.experiments.calls_alone import calls_alone
 from stoker.doctor.experiments.checking import check_rebuilt, is_same, set_variables
+from stoker.doctor.experiments.marking import OwnOps
 from stoker.doctor.experiments.predictions import call_in_place_of_predict
 from stoker.doctor.experiments.rebuilding import (
     CannotRebuildStep,
@@ -26,7 +27,7 @@ from stoker.records import Finding
 # Fewer ops are not what the finding is about.
 _FEW_OPS = 5
 # Steps that are run in one call.
-_TURNS = 64
+_TURNS = 32
 
 
 def function_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
@@ -50,7 +51,17 @@ def _as_graph(step: RecordedStep, chosen: Sequence[RecordedOp]) -> RepairTrial:
     check_rebuilt(step, ops, checked)
     prepare = partial(set_variables, step.before)
     covers = len(ops) / sum(not is_input(op) for op in step.ops())
-    return RepairTrial(Way(replay(step, ops), prepare), Way(rebuilt, prepare), covers=covers)
+    return RepairTrial(
+        Way(replay(step, ops), prepare),
+        Way(rebuilt, prepare),
+        covers=covers,
+        replaces=OwnOps(places_of(ops), places_of(op for op in chosen if is_input(op))),
+    )
+
+
+def places_of(ops: Iterable[RecordedOp]) -> frozenset[int]:
+    """The places of ops among those of the step."""
+    return frozenset(op.place for op in ops if op.place >= 0)
 
 
 def many_steps(step: RecordedStep, finding: Finding) -> RepairTrial:
@@ -63,6 +74,7 @@ def many_steps(step: RecordedStep, finding: Finding) -> RepairTrial:
         Way(lambda: [one_by_one() for _ in range(_TURNS)], prepare),
         Way(rebuild_as_loop(step, calls, _TURNS), prepare),
         steps=_TURNS,
+        replaces=OwnOps(places_of(calls), apart=True),
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from stoker.doctor.attach.frames import without_frames
-from stoker.doctor.attach.sites import OWN_ROOT
+from stoker.doctor.attach.sites import OWN_ROOT, USER, Sites
 from stoker.doctor.diagnosis.record import RunFacts
 from stoker.doctor.experiments.recording import StepRecorder
 from stoker.doctor.measure.run import MeasuredRun
@@ -107,7 +107,7 @@ class Attachment:
 
     def _experiment(self, record: Record) -> list[ExperimentRow]:
         """Time the repairs of what was found. TensorFlow is as it was without us while that runs."""
-        if self._steps is None or not self._steps.recorded or not _program_is_over():
+        if self._steps is None or not self._steps.recorded or not self._program_is_over():
             return []
         # Not before: every import is paid before the program starts. Not after Ctrl-C either: importing a dataclass
         # executes source, and then Python forgets that it has to end by the signal.
@@ -123,15 +123,30 @@ class Attachment:
             record, list(self._steps.recorded.values()), self._settings.experiments_s, self._say
         )
 
+    def _program_is_over(self) -> bool:
+        """Whether the program has ended by itself, and no thread of it is still at work."""
+        crashed = getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None
+        others = [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+        return not crashed and all(is_idle(thread, self._session.recorder.sites) for thread in others)
+
     def _say(self, text: str) -> None:
         if self._settings.announces:
             print_note(text, prefix="\nstoker  ")
 
 
-def _program_is_over() -> bool:
-    """Whether the program has ended by itself, and no thread of it is still at work."""
-    crashed = getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None
-    return not crashed and threading.active_count() == 1
+def is_idle(thread: threading.Thread, sites: Sites) -> bool:
+    """Whether a thread is a library's, such as a progress bar's, and waits for something to do.
+
+    Nothing of the user's is on its stack, so what it may do when it wakes up is not the program's own work.
+    """
+    frame = sys._current_frames().get(thread.ident or 0)
+    if frame is None or (frame.f_code.co_filename, frame.f_code.co_name) != (threading.__file__, "wait"):
+        return False
+    while frame is not None:
+        if sites.kind_of(frame.f_code.co_filename) == USER:
+            return False
+        frame = frame.f_back
+    return True
 
 
 def attach(text: str) -> None:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from functools import partial
 
-from stoker.doctor.replay.pieces import Piece, mean_s
+from stoker.doctor.replay.pieces import Piece, Site, mean_s
 from stoker.doctor.replay.program import Program
 from stoker.doctor.replay.repair import Repair, site_of
 from stoker.doctor.stall import stalls
 from stoker.doctor.stalls.shared.input_repair import InputRepair
 from stoker.records import Finding
 
+# What is never part of running ops and compiled functions.
+_APART = frozenset({"input", "trace", "checkpoint", "communication", "teardown", "startup"})
 # How the spans name eager ops that follow a tape.
 TAPE = "tape"
 
@@ -38,6 +40,9 @@ def repair_of(kind: str) -> Repair:
 
 def told_s(program: Program, finding: Finding) -> float:
     """Seconds of a step that the run's sums give to the finding; without sums, all there is."""
+    timed = repair_of(finding.kind).timed(program, finding)
+    if timed is not None and timed.replaces:
+        return timed.replaced_s
     seconds = repair_of(finding.kind).measured_s(finding)
     if seconds is None or not program.count:
         return math.inf
@@ -82,6 +87,42 @@ def _without_surplus(program: Program, finding: Finding) -> Program:
         return [_scaled(piece, part), replace(_scaled(piece, 1 - part), site=None)]
 
     return program.with_steps(lambda step: [q for p in step for q in split(p)])
+
+
+def with_marked_parts(program: Program, findings: Iterable[Finding]) -> Program:
+    """The program with as much of each step labelled as a finding's as marked steps showed to be its own.
+
+    Which pieces bear the label does not matter where nothing runs beside the host.
+    """
+    own: dict[Site, tuple[float, str]] = {}
+    for finding in findings:
+        timed = repair_of(finding.kind).timed(program, finding) if has_repair(finding.kind) else None
+        if timed is not None and timed.replaces:
+            own[site_of(finding)] = timed.replaced_s, repair_of(finding.kind).accounts_of(finding)[0]
+    if not own:
+        return program
+    wanted = sum(seconds for seconds, _ in own.values())
+    there = mean_s(program.steps, lambda piece: _may_be_marked(piece, own, _APART))
+    # On a busy machine waits for the input also hold time in which others had the processor.
+    apart = _APART if there >= wanted else frozenset[str]()
+    whole = max(mean_s(program.steps, lambda piece: _may_be_marked(piece, own, apart)), wanted)
+
+    def split(piece: Piece) -> list[Piece]:
+        if not _may_be_marked(piece, own, apart):
+            return [piece]
+        mine = [
+            replace(_scaled(piece, seconds / whole), account=account, site=site, name="")
+            for site, (seconds, account) in own.items()
+        ]
+        rest = _scaled(piece, 1 - wanted / whole)
+        return [*mine, replace(rest, site=None)] if rest.seconds > 0 else mine
+
+    return program.with_steps(lambda step: [q for p in step for q in split(p)])
+
+
+def _may_be_marked(piece: Piece, own: Collection[Site], apart: Collection[str]) -> bool:
+    """Whether it is eager work, a call, or what lies around it, and no other finding owns it."""
+    return piece.account not in apart and (piece.site is None or piece.site in own)
 
 
 def shared_out(program: Program, findings: Iterable[Finding]) -> Program:

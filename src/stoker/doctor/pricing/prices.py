@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing import tuner_gain
 from stoker.doctor.pricing.claims import ceiling, has_repair, held_s, repair_of, shared_out
-from stoker.doctor.pricing.repairs import freed, is_measured, repaired, timed_s, uncertain
+from stoker.doctor.pricing.repairs import freed, is_marked, is_measured, repaired, timed_s, uncertain
+from stoker.doctor.probes.parts.eager import SAMPLE_S
 from stoker.doctor.replay.program import Program
 from stoker.doctor.replay.simulation import Draw, draws, seconds_per_step
 from stoker.doctor.stalls.shared.input_repair import CROWDING, InputRepair
@@ -28,6 +29,9 @@ _TAIL = 0.05
 _BEYOND_ALL = 1e4
 # The same program differs from itself by as much: bounds are no closer.
 _REPEATS = 0.05
+# A repair that was timed gains up to so much more or less, as a logarithm: among the rest of a step caches are colder
+# than in experiments, and a measured run is a little slower than a plain one.
+_TIMED = 0.1
 # Of a run, a loss too small to say that its price is unknown.
 _NEGLIGIBLE = 0.02
 MEASURED, MODELLED = "measured", "modelled"
@@ -97,7 +101,11 @@ def what_if(
     if then is _unchanged and limit.most < 1 + _NEGLIGIBLE:
         # Too little to be worth replaying again and again: the law's own bounds are close enough.
         return WhatIf(round(middle, 3), 1.0, round(limit.most, 3), limit.share, limit.frees or None, basis)
-    spread = sorted(gain(draw) for draw in draws(program, names, _DRAWS))
+    chosen = draws(program, names, _DRAWS)
+    if then is _unchanged and all(is_marked(program, f) for f in findings if held_s(program, [f]) > 0):
+        # Marked steps tell how much steps differ; how busy the machine was does not matter.
+        chosen = [dataclasses.replace(draw, steps=None) for draw in chosen]
+    spread = sorted(gain(draw) for draw in chosen)
     cut = int(len(spread) * _TAIL)
     low, high = min(spread[cut], middle), max(spread[-1 - cut], middle)
     if then is _unchanged and findings:
@@ -125,7 +133,10 @@ def _widened(
     less, more = [math.log(middle / low), _REPEATS], [math.log(high / middle), _REPEATS]
     for finding, gain in _gains(program, findings, middle):
         if is_measured(program, finding):
-            # The rounds tell, or the calls of the run.
+            # The rounds and the steps tell, or the calls of the run. The step was not timed among others, and the
+            # run was measured.
+            less.append(min(gain, _TIMED + _unshared(program, finding, middle)))
+            more.append(min(gain, _TIMED + _unshared(program, finding, middle)))
             continue
         spread = repair_of(finding.kind).spread
         less.append(gain * (spread[0] + off))
@@ -148,6 +159,15 @@ def _kept_below_batches_there(program: Program, findings: Sequence[Finding], hig
     after = seconds_per_step(there, most)
     limit = program.step_s / after if after > 0 else math.inf
     return limit if any(timed_s(program, finding) for finding, _ in of_input) else min(high, limit)
+
+
+def _unshared(program: Program, finding: Finding, speedup: float) -> float:
+    """How far off a price may be because samples tell what of a step is the finding's, as a logarithm."""
+    if is_marked(program, finding) or not repair_of(finding.kind).shares_by_samples(finding):
+        return 0.0
+    samples = max(1.0, (finding.seconds or 0.0) / SAMPLE_S)
+    share = min(1.0, held_s(program, [finding]) / program.step_s)
+    return speedup * math.sqrt(share * (1 - share) / samples)
 
 
 def _gains(program: Program, findings: Sequence[Finding], middle: float) -> list[tuple[Finding, float]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from dataclasses import replace
 
-from stoker.doctor.pricing.claims import loosened, shared_out
+from stoker.doctor.pricing.claims import loosened, shared_out, with_marked_parts
 from stoker.doctor.pricing.feeding import source_of, with_elements
 from stoker.doctor.pricing.recorded_steps import (
     evenly,
@@ -27,6 +27,8 @@ from stoker.records import Record, SteppingRow, WindowSums
 _OPS_PER_CALL = 6
 # The quickest calls are not quicker than this part of the others but where others lost their processor.
 _QUICKEST = 0.5
+# The mean of steps that are all alike is beyond what a marked one takes by no more than this part of it.
+_NOISE = 0.1
 # The replay of an unchanged run is as long as the run, to this.
 _EXACT = 0.001
 _MOST_PADDINGS = 50
@@ -75,20 +77,33 @@ def of(record: Record) -> Program | None:
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
         count=phase.steps,
-        timed=_timed(record, stretch),
+        timed=_timed(record, stretch, step_s),
     )
-    return shared_out(loosened(calibrated(program), record.findings), record.findings)
+    program = shared_out(loosened(calibrated(program), record.findings), record.findings)
+    return with_marked_parts(program, record.findings)
 
 
-def _timed(record: Record, stretch: float) -> dict[tuple[str, str, int], TimedRepair]:
+def _timed(record: Record, stretch: float, step_s: float) -> dict[tuple[str, str, int], TimedRepair]:
     """What repaired parts were timed to take, on a machine as busy as it was while the program ran."""
-    return {
-        (row.kind, row.file or "", row.line or 0): TimedRepair(
-            tuple(sorted(s * stretch for s in row.repaired_s)), row.covers
-        )
-        for row in record.tables.experiments
-        if row.repaired_s
-    }
+    found = {}
+    for row in record.tables.experiments:
+        if not row.repaired_s:
+            continue
+        slower, unknown = stretch, 0.0
+        replaces: tuple[float, ...] = ()
+        if row.step_s:
+            usual_s = statistics.median(row.step_s)
+            mean_s = row.mean_s or usual_s
+            slower = step_s / mean_s
+            # What steps take beyond a marked one happens after some of them only, and stays; unless it is noise.
+            beyond_s = max(0.0, mean_s - usual_s)
+            stays_s = beyond_s * min(1.0, max(0.0, (beyond_s / usual_s - _NOISE) / _NOISE))
+            unknown = (beyond_s - stays_s) * slower
+            shares = sorted(own / step for own, step in zip(row.own_s, row.step_s, strict=True))
+            replaces = tuple(share * (mean_s - stays_s) * slower for share in shares)
+        rounds = tuple(sorted(seconds * slower for seconds in row.repaired_s))
+        found[row.kind, row.file or "", row.line or 0] = TimedRepair(rounds, row.covers, replaces, unknown)
+    return found
 
 
 def calibrated(program: Program) -> Program:

@@ -17,8 +17,8 @@ UNDISTURBED = "what ran beside it, undisturbed"
 _HOST = PYTHON - {"checkpoint"} | {"compute", "graph"}
 
 
-# The name of what is drawn of a repair that was timed: one of its rounds.
-_ROUND = "which round"
+# The names of what is drawn of a repair that was timed: one of its rounds, and a step of the run.
+_ROUND, _STEP = "which round", "which step"
 
 
 def timed_s(program: Program, finding: Finding) -> tuple[float, ...]:
@@ -32,10 +32,16 @@ def is_measured(program: Program, finding: Finding) -> bool:
     return repair_of(finding.kind).is_measured(program, finding)
 
 
+def is_marked(program: Program, finding: Finding) -> bool:
+    """Whether marked steps tell what the repair replaces."""
+    timed = repair_of(finding.kind).timed(program, finding)
+    return timed is not None and bool(timed.replaces)
+
+
 def uncertain(program: Program, finding: Finding) -> tuple[str, ...]:
     """What is drawn anew for each replay of such a repair."""
     if is_measured(program, finding):
-        return (_ROUND,)
+        return (_ROUND, _STEP)
     repair = repair_of(finding.kind)
     return (*repair.uncertain, *((UNDISTURBED,) if repair.beside[1] else ()))
 
@@ -51,11 +57,12 @@ def repaired(program: Program, findings: Iterable[Finding], draw: Draw) -> Progr
 
 
 def _repair(program: Program, finding: Finding, draw: Draw) -> Program:
-    repair, rounds = repair_of(finding.kind), timed_s(program, finding)
-    if not rounds or not is_measured(program, finding):
+    repair = repair_of(finding.kind)
+    timed = repair.timed(program, finding)
+    if timed is None or not timed.rounds or not is_measured(program, finding):
         return repair.apply(program, finding, draw)
-    chosen = round(draw.places.get(_ROUND, 0.5) * (len(rounds) - 1))
-    return repair.apply_measured(program, finding, rounds[chosen])
+    seconds = timed.takes_s(draw.places.get(_ROUND, 0.5), draw.places.get(_STEP, 0.5))
+    return repair.apply_measured(program, finding, seconds)
 
 
 def _beside(program: Program, finding: Finding) -> tuple[float, float]:

@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 from stoker import clock
 from stoker.doctor.attach.sites import SiteKey
 from stoker.doctor.probes.loop_turns import UserFrame
-from stoker.doctor.probes.parts.eager import EagerPart
+from stoker.doctor.probes.parts.eager import SAMPLE_S, EagerPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import DISPATCH, EAGER, MAX_SITES, PYTHON, Placed, Recorder
 from stoker.doctor.probes.steps import LAYERS, TAPES, Steps
@@ -25,7 +25,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 # A short gap between two ops is TensorFlow's own Python: dispatch. A longer one is the program's.
 _LIBRARY_GAP_NS = 500_000
-_SAMPLE_NS = 25_000_000
+_SAMPLE_NS = int(SAMPLE_S * 1e9)
 # The accounts that continue a stretch of eager ops in a window.
 _STRETCH = (DISPATCH, EAGER)
 

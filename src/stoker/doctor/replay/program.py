@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from stoker.doctor.probes.pipelines import FIRST_ELEMENT
@@ -36,6 +36,36 @@ class TimedRepair:
     rounds: tuple[float, ...]
     # Of the eager ops of the step, the share that was rebuilt.
     covers: float = 0.0
+    # What it replaces: seconds of single steps, shortest first; nothing where only samples tell.
+    replaces: tuple[float, ...] = ()
+    # Seconds of a step that may be replaced or may stay: nothing tells.
+    unknown: float = 0.0
+
+    @property
+    def replaced_s(self) -> float:
+        """Seconds of a step that it replaces; 0 where only samples tell."""
+        return _at(self.replaces, 0.5)
+
+    def takes_s(self, round_place: float, step_place: float) -> float:
+        """Seconds of a step with the repair, in place of what it replaces.
+
+        The places choose a round and a step, from the quickest (0) to the slowest (1) of their middle half: one that
+        was disturbed tells nothing. If a step has less that is replaced, more of it stays.
+        """
+        seconds = _at(self.rounds, 0.25 + round_place / 2)
+        more_stays = self.replaced_s - _at(self.replaces, 0.25 + step_place / 2)
+        more_stays += self.unknown * max(0.0, 1 - 2 * step_place)
+        return max(seconds / 2, seconds + more_stays)
+
+
+def _at(values: Sequence[float], place: float) -> float:
+    """The value at a place between the smallest (0) and the largest (1); 0 of none."""
+    if not values:
+        return 0.0
+    position = place * (len(values) - 1)
+    below = int(position)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (values[above] - values[below]) * (position - below)
 
 
 def is_element(piece: Piece) -> bool:

@@ -80,6 +80,10 @@ class Repair(ABC):
         """Whether a piece is labelled as the finding's."""
         return piece.account in self.accounts_of(finding) and piece.site == site_of(finding)
 
+    def shares_by_samples(self, finding: Finding) -> bool:
+        """Whether samples tell what of a step is the finding's, so that it is known only roughly."""
+        return self.accounts_of(finding)[0] == "eager"
+
     def may_claim(self, piece: Piece) -> bool:
         """Whether a piece that bears no site, on one of the accounts, may be the stall's."""
         return True

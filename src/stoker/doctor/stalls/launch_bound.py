@@ -43,7 +43,8 @@ class _ManyStepsACall(AsGraph):
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
         """The calls, their kernels and the loop's own Python gone, and the timed loop in their place."""
-        if _is_of_ops(finding):
+        timed = self.timed(program, finding)
+        if _is_of_ops(finding) or (timed is not None and timed.replaces):
             return super().apply_measured(program, finding, seconds)
 
         def change(step: list[Piece]) -> list[Piece]:
@@ -84,9 +85,10 @@ class _ManyStepsACall(AsGraph):
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
         """What goes with the calls when a loop moves into a compiled function."""
-        if _is_of_ops(finding):
+        timed = self.timed(program, finding)
+        if _is_of_ops(finding) or (timed is not None and timed.replaces):
             return super().frees(program, finding)
-        if self.timed(program, finding) is None:
+        if timed is None:
             kernels = mean_s(program.steps, lambda p: p.account == "compute") * (1 - program.quick)
         else:
             kernels = mean_s(program.steps, lambda p: _is_kernel_of(p, finding))

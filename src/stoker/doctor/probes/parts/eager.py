@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from stoker.doctor.probes.recorder import Tally
 
 
+# Seconds of eager work between two samples of whose it is.
+SAMPLE_S = 0.025
+
+
 @dataclass(frozen=True)
 class EagerPart(ProbePart):
     """Eager ops of the main thread."""

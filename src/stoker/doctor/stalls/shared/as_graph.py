@@ -32,11 +32,13 @@ class AsGraph(Repair):
     def replaced(self, program: Program, step: Sequence[Piece], finding: Finding) -> set[int]:
         """The ops, and the Python between them.
 
-        Samples tell whose an op is. If the recorded step shows that nearly all ops are the finding's, it also gets
-        those that the samples gave to nobody.
+        Marked steps tell which; without them, samples do. If the recorded step shows that nearly all ops are the
+        finding's, it also gets those that the samples gave to nobody.
         """
         own = super().replaced(program, step, finding)
         timed = self.timed(program, finding)
+        if timed is not None and timed.replaces:
+            return own
         if timed is not None and timed.covers >= _NEARLY_ALL:
             own |= {
                 n for n, piece in enumerate(step) if piece.account in EAGER_ACCOUNTS and piece.site is None
@@ -46,7 +48,7 @@ class AsGraph(Repair):
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
         """The graph in place of the ops it holds; the few ops beside it stay."""
         timed = self.timed(program, finding)
-        if timed is not None and timed.covers >= _NEARLY_ALL:
+        if timed is not None and not timed.replaces and timed.covers >= _NEARLY_ALL:
             seconds += (1 - timed.covers) * mean_s(
                 program.steps, lambda piece: piece.account in EAGER_ACCOUNTS
             )
