@@ -88,6 +88,22 @@ def test_op_dispatch_is_told_the_op_and_its_inputs() -> None:
     assert calls[0][3] is one
 
 
+def test_op_execution_runs_compiled_functions() -> None:
+    double = tf.function(lambda x: 2 * x)
+    double(tf.constant(1.0))
+    with recorded(eager.op_execution()) as calls:
+        double(tf.constant(1.0))
+    assert len(calls) == 1
+
+
+def test_variable_updates_are_told_the_variable() -> None:
+    variable = tf.Variable(1.0)
+    for place, update in zip(eager.variable_updates(), ("assign", "assign_add", "assign_sub"), strict=True):
+        with recorded(place) as calls:
+            getattr(variable, update)(2.0)
+        assert calls[0][0] is variable
+
+
 def test_function_execution_is_told_the_name_in_bytes() -> None:
     double = tf.function(lambda x: 2 * x)
     double(tf.constant(1.0))
@@ -124,3 +140,14 @@ def test_is_recording_while_a_tape_is_open() -> None:
     with tape:
         assert eager.is_recording(tape)
     assert not eager.is_recording(tape)
+
+
+def test_ops_run_at_once_unless_they_are_traced() -> None:
+    traced = []
+
+    @tf.function
+    def note() -> None:
+        traced.append(eager.is_eager())
+
+    note()
+    assert (eager.is_eager(), traced) == (True, [False])

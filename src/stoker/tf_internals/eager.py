@@ -49,6 +49,13 @@ def op_execution() -> Place:
     return pywrap_tfe, "TFE_Py_Execute"
 
 
+def variable_updates() -> list[Place]:
+    """What gives a variable another value: `(variable, value, ...) -> result`."""
+    from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+    return [(ResourceVariable, name) for name in ("assign", "assign_add", "assign_sub")]
+
+
 def context_creation() -> Place:
     """The function that starts the devices, at the first op: `(options) -> handle`."""
     from tensorflow.python import pywrap_tfe
@@ -76,6 +83,12 @@ def _started_context() -> Any:
 def intra_op_threads() -> int:
     """How many threads one kernel may use, as set by the program; 0 if not set, or if nothing has started."""
     return int(getattr(_started_context(), "_intra_op_parallelism_threads", 0) or 0)
+
+
+def is_eager() -> bool:
+    """Whether ops of this thread run at once, and are not traced."""
+    current = _started_context()
+    return current is not None and bool(current.executing_eagerly())
 
 
 def is_async() -> bool:

@@ -122,6 +122,102 @@ def test_a_program_that_has_not_ended_by_itself_is_left_alone(tmp_path: Path, en
     assert experiments_of(measured) == []
 
 
+IDLE = """
+import threading
+# As the thread that watches progress bars: a library's, waiting for its next turn.
+source = "import threading\\ndef watch():\\n    threading.Event().wait()\\n"
+library = {"__name__": "watcher"}
+exec(compile(source, threading.__file__, "exec"), library)
+watcher = threading.Thread(target=library["watch"], daemon=True)
+watcher.start()
+# Until it waits.
+while sys._current_frames()[watcher.ident].f_code.co_name != "wait":
+    pass
+"""
+
+
+def test_a_librarys_thread_that_waits_does_not_keep_experiments_from_running(tmp_path: Path) -> None:
+    write_program(tmp_path, EAGER + IDLE)
+    plain, measured = run_plain(tmp_path, "train.py"), run_experiments(tmp_path)
+    assert (measured.code, measured.stdout) == (plain.code, plain.stdout)
+    assert price_of(measured, "eager-train-step")["basis"] == "measured"
+
+
+BESIDE = """
+import tensorflow as tf
+tf.keras.utils.set_random_seed(7)
+model = tf.keras.Sequential([tf.keras.Input((20,)), tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dense(1)])
+optimizer = tf.keras.optimizers.SGD(0.01)
+x, y = tf.random.normal([640, 20]), tf.random.normal([640, 1])
+
+def train_step(rows, labels):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.square(model(rows, training=True) - labels))
+    optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
+
+for step in range(80):
+    place = step % 20 * 32
+    train_step(x[place : place + 32], y[place : place + 32])
+"""
+
+
+def test_what_runs_beside_the_step_is_told_from_it_by_marked_steps(tmp_path: Path) -> None:
+    write_program(tmp_path, BESIDE)
+    measured = run_experiments(tmp_path)
+    row = next(row for row in experiments_of(measured) if row["kind"] == "eager-train-step")
+    assert len(row["own_s"]) == len(row["step_s"]) >= 4
+    assert all(own < step for own, step in zip(row["own_s"], row["step_s"], strict=True))
+    assert row["mean_s"] > 0
+    price = price_of(measured, "eager-train-step")
+    shares = sorted(own / step for own, step in zip(row["own_s"], row["step_s"], strict=True))
+    assert shares[0] * 0.8 <= price["share"] <= shares[-1]
+
+
+TINY = """
+import tensorflow as tf
+weights = tf.Variable(tf.zeros([10, 1]))
+x = tf.ones([16, 10])
+
+@tf.function
+def train_step():
+    error = tf.matmul(x, weights) - 1.0
+    weights.assign_sub(0.01 * tf.matmul(x, error, transpose_a=True))
+
+step = 0
+while step < 3000:
+    train_step()
+    step += 1
+"""
+SIMULATION = """
+import tensorflow as tf
+place, speed = tf.Variable(tf.random.stateless_normal([10, 3], [5, 6])), tf.Variable(tf.zeros([10, 3]))
+
+def move():
+    force = tf.zeros_like(place)
+    for shift in (1, 2, 3, 4):
+        way = tf.roll(place, shift, 0) - place
+        force += way * (tf.norm(way, axis=-1, keepdims=True) - 0.5)
+    speed.assign(0.99 * speed + 0.01 * force)
+    place.assign_add(0.01 * speed)
+
+for step in range(500):
+    move()
+"""
+
+
+@pytest.mark.parametrize(("program", "steps"), [(TINY, 3000), (SIMULATION, 500)], ids=["calls", "updates"])
+def test_a_loop_of_small_steps_is_launch_bound_and_its_repair_is_timed(
+    tmp_path: Path, program: str, steps: int
+) -> None:
+    write_program(tmp_path, program)
+    measured = run_experiments(tmp_path)
+    assert measured.record is not None
+    assert measured.record["steps"] == steps
+    price = price_of(measured, "launch-bound")
+    assert price["basis"] == "measured"
+    assert price["speedup"] > 1.2
+
+
 BROKEN = """
 from stoker.doctor.experiments import trials
 def break_down(step, finding):

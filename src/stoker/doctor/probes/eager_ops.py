@@ -67,6 +67,8 @@ class EagerOps(Probe):
         self.replace(*eager.op_dispatch(), self._dispatch)
         self.replace(tf.GradientTape, "__enter__", self._tape)
         self.replace(tf.GradientTape, "gradient", self.dispatching)
+        for place in eager.variable_updates():
+            self.replace(*place, self._update)
 
     def measure(self, ended: bool) -> EagerPart:
         stacks = {stack: replace(found) for stack, found in list(self.stacks.items())}
@@ -175,6 +177,22 @@ class EagerOps(Probe):
                 self._steps.event(LAYERS, "layer", ended)
 
         return self.dispatching(original, count)
+
+    def _update(self, original: Callable[P, T]) -> Callable[P, T]:
+        """Wrap an update of a variable: a loop that only updates steps, too."""
+        recorder, steps = self.recorder, self._steps
+
+        def run(*args: P.args, **kwds: P.kwargs) -> T:
+            result = original(*args, **kwds)
+            if recorder.top == PYTHON and self.active and not steps.trains_or_calls and not steps.keras_depth:
+                self.safely(self._count_update)
+            return result
+
+        return run
+
+    def _count_update(self) -> None:
+        if self.recorder.on_main_thread() and eager.is_eager():
+            self._steps.event(LAYERS, "update", clock.now_ns())
 
     def _is_nested(self, tape: GradientTape) -> bool:
         """Whether a tape is opened while another one records: both are of one step."""

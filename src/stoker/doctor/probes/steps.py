@@ -150,6 +150,8 @@ class Steps(Probe):
         # Called at the end of each step of any source, with its count.
         self.on_step_end: Callable[[StepCount], None] | None = None
         self._loops: dict[UserLoop, StepCount] = {}
+        # Whether any steps are more than layers, updates of variables or reads.
+        self.trains_or_calls = False
 
     def measure(self, ended: bool) -> StepsPart:
         per_s, examples_per_s = self.rates()
@@ -171,6 +173,7 @@ class Steps(Probe):
         count = self.sources.get((rank, source))
         if count is None:
             count = self.sources[rank, source] = StepCount(rank, source, self)
+            self.trains_or_calls = self.trains_or_calls or rank < LAYERS
         return count
 
     def tick(self, rank: int, source: object, steps: int, examples: int, now: int) -> None:
@@ -203,6 +206,7 @@ class Steps(Probe):
         elif rank < count.rank:
             late = rank < LAYERS <= count.rank and count.ticks == 1 and not turned
             count.rank = rank
+            self.trains_or_calls = self.trains_or_calls or rank < LAYERS
             if late:
                 count.end_first_again(now)
         for loop, turned in loops:

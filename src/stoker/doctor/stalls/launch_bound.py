@@ -10,6 +10,7 @@ from stoker.doctor.probes.parts.device import DevicePart, device_busy
 from stoker.doctor.probes.parts.environment import EnvironmentPart
 from stoker.doctor.probes.parts.functions import CallsPart
 from stoker.doctor.probes.parts.keras import KerasPart
+from stoker.doctor.probes.parts.steps import StepsPart
 from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.replay.pieces import TIMED, Piece, is_loop_python, mean_s
 from stoker.doctor.replay.repair import site_of
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from stoker.doctor.replay.simulation import Draw
     from stoker.records import Finding
 
+# A call so short is mostly launching, whatever a profile of its kernels says.
+_SMALL_CALL_NS = 1_000_000
+# Of a call's time, what its kernels take at most, where no window of the profiler tells.
+_BUSY_SHARE = 0.6
 # The name of what is uncertain about its repair.
 _IN_A_LOOP = "kernels in a loop"
 
@@ -160,18 +165,26 @@ def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, around: int, gra
             return
         computing = busy * (around + graph)
     else:
-        computing = graph * windows.graph_busy_share
+        computing = graph * (windows.graph_busy_share if windows.summary.windows else _BUSY_SHARE)
         # On a busy machine kernels wait for processors, which is not what starting them costs.
         started -= m[EnvironmentPart].other_work
     elsewhere = windows.graph_input_share + windows.graph_communication_share
     launching = int(around + (graph * (1 - elsewhere) - computing) * started)
-    if launching > computing:
+    if launching > computing * _smallness(m, around + graph, calls):
         detail = {
             "calls": calls,
             "call_us": round(launching / calls / 1e3),
             "compute_us": round(computing / calls / 1e3),
         }
         yield Draft(site, calls, launching, launching, detail=detail)
+
+
+def _smallness(m: Measurements, spent: int, calls: int) -> float:
+    """What launching must be, of computing, to matter: kernels of a few microseconds look longer while profiled."""
+    times = sorted(m[StepsPart].phase.times)
+    # The quicker quarter: what a call takes while nobody else has the processor.
+    usual = min(times[len(times) // 4], spent // calls) if times else spent // calls
+    return 0.5 if usual < _SMALL_CALL_NS else 1.0
 
 
 STALL = LaunchBound()
