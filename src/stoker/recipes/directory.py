@@ -286,17 +286,26 @@ def show(result: Result) -> None:
     """Print the result."""
     rows = result["contenders"]
     metrics = list(rows[0]["scores"])
+    table = [["", *metrics]]
+    table += [[row["name"], *(str(Score.of(row["scores"][metric])) for metric in metrics)] for row in rows]
     say("")
-    say(f"  {'':<18}" + "".join(f"{metric:<28}" for metric in metrics).rstrip())
-    for row in rows:
-        shown = "".join(f"{Score.of(row['scores'][metric])!s:<28}" for metric in metrics)
-        say(f"  {row['name']:<18}{shown.rstrip()}")
+    for line in align(table):
+        say(f"  {line}")
     say("")
     say(f"  {result['verdict'][0].upper()}{result['verdict'][1:]}.")
     say(f"  The bundle holds {describe_model(result)}.")
     for doubt in doubts(result):
         say(f"  {doubt}")
     say(f"  bundle: {result['bundle']}   report: {result['report']}")
+
+
+def align(table: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table whose columns are as wide as their widest cell."""
+    widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
+    return [
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
 
 
 def read_finished(directory: Path) -> Result | None:

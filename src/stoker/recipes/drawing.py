@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from stoker.data.array_types import Array
 
-_WIDTH, _HEIGHT, _MARGIN = 640, 260, 48
+_WIDTH, _HEIGHT, _MARGIN = 640, 260, 58
+# Names longer than this are cut; how wide a letter of the style sheet's `tick` is.
+_MOST_LETTERS, _LETTER = 40, 7.0
 Points = Sequence[tuple[float, float]]
 
 
@@ -31,14 +34,12 @@ class Chart:
             left, top = self._place(self._x[0], value)
             right, _ = self._place(self._x[1], value)
             parts.append(f'<path class="grid" d="M{left:.1f} {top:.1f}H{right:.1f}"/>')
-            parts.append(
-                f'<text class="tick" x="{left - 6:.1f}" y="{top + 4:.1f}" text-anchor="end">{value:.3g}</text>'
-            )
+            place = f'x="{left - 6:.1f}" y="{top + 4:.1f}" text-anchor="end"'
+            parts.append(f'<text class="tick" {place}>{short_number(value)}</text>')
         for value in _ticks(*self._x):
             left, top = self._place(value, self._y[0])
-            parts.append(
-                f'<text class="tick" x="{left:.1f}" y="{top + 16:.1f}" text-anchor="middle">{value:.3g}</text>'
-            )
+            place = f'x="{left:.1f}" y="{top + 16:.1f}" text-anchor="middle"'
+            parts.append(f'<text class="tick" {place}>{short_number(value)}</text>')
         parts.append(
             f'<text class="tick" x="{_WIDTH / 2}" y="{_HEIGHT - 10}" text-anchor="middle">{escape(names[0])}</text>'
         )
@@ -66,30 +67,38 @@ class Chart:
 def bars(rows: Sequence[tuple[str, float]], label: str) -> str:
     """Names with horizontal bars."""
     widest = max((abs(value) for _, value in rows), default=0) or 1
+    left = _width_of([name for name, _ in rows])
     parts = []
     for number, (name, value) in enumerate(rows):
         top = number * 24
         length = max(value, 0) / widest * 360
+        parts.append(_name(name, f'x="{left - 8:.0f}" y="{top + 16}" text-anchor="end"'))
         parts.append(
-            f'<text class="tick" x="196" y="{top + 16}" text-anchor="end">{escape(name[:28])}</text>'
+            f'<rect class="length" x="{left:.0f}" y="{top + 5}" width="{length:.1f}" height="14" rx="2"/>'
         )
-        parts.append(f'<rect class="length" x="204" y="{top + 5}" width="{length:.1f}" height="14" rx="2"/>')
-        parts.append(f'<text class="tick" x="{210 + length:.1f}" y="{top + 16}">{value:.3g}</text>')
-    return _svg(f"{_WIDTH} {24 * len(rows) + 4}", label, parts)
+        parts.append(
+            f'<text class="tick" x="{left + 6 + length:.1f}" y="{top + 16}">{short_number(value)}</text>'
+        )
+    return _svg(f"{left + 360 + 76:.0f} {24 * len(rows) + 4}", label, parts)
 
 
 def matrix(counts: Array, names: Sequence[str]) -> str:
     """Counts by true class (rows) and answer (columns); higher counts are darker, and errors have another colour."""
     side = min(44, 460 // len(names))
-    left, parts = 150, []
+    left = _width_of(names)
+    # The names of the columns stand on their heads, slanted: each ends above its column.
+    above = 0.7 * left + 12
+    parts = []
+    for column, name in enumerate(names):
+        x, y = left + (column + 0.6) * side, above - 6
+        parts.append(_name(name, f'x="{x:.0f}" y="{y:.0f}" transform="rotate(-45 {x:.0f} {y:.0f})"'))
     for row, given in enumerate(counts):
         whole = max(int(given.sum()), 1)
-        top = row * side + 4
-        place = f'x="{left - 8}" y="{top + side / 2 + 4:.0f}" text-anchor="end"'
-        parts.append(f'<text class="tick" {place}>{escape(names[row][:20])}</text>')
+        top = above + row * side
+        parts.append(_name(names[row], f'x="{left - 8:.0f}" y="{top + side / 2 + 4:.0f}" text-anchor="end"'))
         for column, count in enumerate(given):
             kind = "right" if row == column else "wrong"
-            place = f'x="{left + column * side}" y="{top}" width="{side - 1}" height="{side - 1}"'
+            place = f'x="{left + column * side:.0f}" y="{top:.0f}" width="{side - 1}" height="{side - 1}"'
             parts.append(f'<rect class="cell" {place}/>')
             if count:
                 parts.append(
@@ -99,8 +108,33 @@ def matrix(counts: Array, names: Sequence[str]) -> str:
                 # Dark cells have light text.
                 shade = "count over" if count / whole > 0.5 else "count"
                 parts.append(f'<text class="{shade}" {middle} text-anchor="middle">{count}</text>')
-    size = f"{left + side * len(names) + 8} {side * len(names) + 8}"
+    size = f"{left + side * len(names) + 0.7 * left:.0f} {above + side * len(names) + 8:.0f}"
     return _svg(size, "confusion matrix", parts)
+
+
+def short_number(value: float) -> str:
+    """At most three significant digits and a letter for thousands, without an exponent: 92.3k."""
+    if not math.isfinite(value):
+        return str(value)
+    # 999.9 thousand is a million, rounded.
+    rounded = float(f"{value:.3g}")
+    for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(rounded) >= size:
+            shown = rounded / size
+            return f"{shown:.0f}{letter}" if abs(shown) >= 1000 else f"{shown:.3g}{letter}"
+    return f"{rounded:.6f}".rstrip("0").rstrip(".") if 1e-4 <= abs(rounded) < 1 else f"{rounded:.3g}"
+
+
+def _name(name: str, place: str) -> str:
+    """The name of a column or a class; a long one is cut, and shown whole when the pointer is on it."""
+    short = name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
+    title = "" if short == name else f"<title>{escape(name)}</title>"
+    return f'<text class="tick" {place}>{title}{escape(short)}</text>'
+
+
+def _width_of(names: Sequence[str]) -> float:
+    """The room that the longest of these names takes, and a gap."""
+    return 16 + _LETTER * min(max((len(name) for name in names), default=0), _MOST_LETTERS)
 
 
 def _svg(size: str, label: str, parts: list[str]) -> str:

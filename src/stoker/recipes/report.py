@@ -28,6 +28,10 @@ Cell: TypeAlias = Any
 
 _MOST_CLASSES, _MISTAKES, _MOST_COLUMNS, _MOST_DOTS, _BINS = 24, 12, 12, 1_000, 10
 _MOST_NAMED = 5
+# What NumPy calls the units of dates.
+_UNITS = {"days": "D", "seconds": "s"}
+# An empty cell looks like a fault of the page.
+_MISSING, _NO_CATEGORY = "<i>missing</i>", "<i>missing or new</i>"
 
 
 def report(
@@ -197,7 +201,7 @@ def _confusion(answers: Array, labels: Array, classes: Sequence[str]) -> str:
     counts = np.zeros((len(classes), len(classes)), int)
     np.add.at(counts, (labels, given), 1)
     if len(classes) <= _MOST_CLASSES:
-        lead = '<p class="lead">A row for each true class, a column for each answer, in the same order.</p>'
+        lead = '<p class="lead">A row for each true class, a column for each answer.</p>'
         return lead + drawing.matrix(counts, classes)
     np.fill_diagonal(counts, 0)
     order = np.argsort(-counts, axis=None, kind="stable")[:_MISTAKES]
@@ -253,7 +257,7 @@ def _mistakes(
         return f'<div class="gallery">{"".join(figures)}</div>'
     if not isinstance(test.inputs, Mapping):
         cells = [
-            [*_cells(answers, test.labels, classes, row), escape(_cell(test.inputs[row], 300))]
+            [*_cells(answers, test.labels, classes, row), _describe_value(test.inputs[row], 300)]
             for row in rows
         ]
         return _table(["true", "answered", "text"], cells)
@@ -261,7 +265,7 @@ def _mistakes(
     cells = [
         [
             *_cells(answers, test.labels, classes, row),
-            *(escape(_raw(features[name], test.inputs[name][row])) for name in names),
+            *(_describe_cell(features[name], test.inputs[name][row]) for name in names),
         ]
         for row in rows
     ]
@@ -270,23 +274,34 @@ def _mistakes(
 
 def _cells(answers: Array, labels: Array, classes: Sequence[str] | None, row: int) -> list[str]:
     if classes is None:
-        return [f"{labels[row]:,.4g}", f"{answers[row]:,.4g}"]
+        return [_describe_value(value, 0) for value in (labels[row], answers[row])]
     given = int(answers[row].argmax())
     return [escape(classes[labels[row]]), f"{escape(classes[given])} ({answers[row, given]:.2f})"]
 
 
-def _raw(feature: Feature, value: Cell) -> str:
-    """A cell as in the file."""
+def _describe_cell(feature: Feature, value: Cell) -> str:
+    """A cell of a table as HTML, as in the file."""
+    if value != value:
+        return _MISSING
     if feature.kind == "category":
-        return (feature.vocabulary or ())[int(value)] if int(value) else ""
-    return _cell(value, 60)
+        words = (feature.vocabulary or ())[int(value)]
+        return (_cut(words, 60) or _MISSING) if int(value) else _NO_CATEGORY
+    if feature.kind == "truth":
+        return "true" if value else "false"
+    if feature.kind == "date" and feature.unit:
+        text = str(np.datetime64(int(value), _UNITS.get(feature.unit, feature.unit)))
+        return f"<time>{text.removesuffix('T00:00:00').replace('T', ' ')}</time>"
+    return _describe_value(value, 60)
 
 
-def _cell(value: Cell, most: int) -> str:
+def _describe_value(value: Cell, most: int) -> str:
     if isinstance(value, bytes):
-        words = value.decode("utf-8", "replace")
-        return words if len(words) <= most else words[: most - 1] + "…"
-    return "" if value != value else f"{value:.6g}"
+        return _cut(value.decode("utf-8", "replace"), most) if value else _MISSING
+    return f"{value:,.0f}" if abs(value) >= 1e5 else f"{value:.6g}"
+
+
+def _cut(words: str, most: int) -> str:
+    return escape(words if len(words) <= most else words[: most - 1] + "…")
 
 
 def _page(title: str, body: str) -> str:
