@@ -218,3 +218,27 @@ def test_a_store_is_verified_against_a_head_kept_elsewhere(stoker: Stoker, tmp_p
     head.write_text(json.dumps({**json.loads(head.read_text()), "hash": "0" * 64}))
     assert "the chain was rebuilt" in stoker("runs", "verify", "--head", str(head), code=1)
     assert "cannot read a head" in stoker("runs", "verify", "--head", "nothere", code=2)
+
+
+def test_every_run_has_a_name_on_a_narrow_terminal(stoker: Stoker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with track("homes", kind="table recipe") as recipe:
+        with track("a network with quite a long name indeed", kind="train") as network:
+            for name in ("loss", "val_loss", "accuracy"):
+                network.log(1, {name: 123.45678})
+            network.change(steps_per_s=1234.5)
+        recipe.log(0, {"test RMSE": 10130.4, "test R2": 0.98})
+    record = sample_record()
+    record_files.write(record, record_files.path_of(record.id))
+    head, *lines = stoker("runs").splitlines()
+    assert "name" in head.split()
+    listed = "".join(line[26:].partition("  ")[0] for line in lines)
+    assert "└ a network with quite a long name indeed".replace(" ", "") in listed.replace(" ", "")
+    assert record.program in listed
+    assert all(len(line.rstrip()) <= 80 for line in (head, *lines))
+    (whole,) = [line for line in lines if "homes" in line]
+    monkeypatch.setenv("COLUMNS", "200")
+    (wide,) = [line for line in stoker("runs").splitlines() if "homes" in line]
+    assert "RMSE 10130" in wide
+    assert whole.startswith(recipe.id)
+    assert lines.index(whole) < next(n for n, line in enumerate(lines) if line.startswith(network.id))

@@ -74,6 +74,15 @@ def test_strategy_of_a_model() -> None:
     assert keras_training.strategy_of(model) is strategy
 
 
+def test_the_name_keras_gives_a_model_of_a_class() -> None:
+    class OwnKind(keras.Model):
+        pass
+
+    assert keras_training.default_name(OwnKind()) == "own_kind"
+    for model in (OwnKind(), compiled()):
+        assert str(model.name).startswith(keras_training.default_name(model))
+
+
 def test_build_makes_all_variables() -> None:
     model = keras.Sequential([keras.layers.Dense(1)])
     model.compile(loss="mse", optimizer="adam", metrics=["mae"])

@@ -16,6 +16,7 @@ from keras.src.backend.tensorflow.trainer import TensorFlowTrainer as TensorFlow
 from keras.src.trainers.trainer import Trainer as Trainer
 from keras.src.trainers.trainer import model_supports_jit
 from keras.src.utils import io_utils, is_default
+from keras.src.utils.naming import to_snake_case
 from keras.src.utils.python_utils import pythonify_logs
 
 from stoker.logs import PROGRESS
@@ -87,6 +88,11 @@ def strategy_of(model: Model) -> Strategy | None:
     The public `distribute_strategy` gives the strategy of now instead of None.
     """
     return model._distribute_strategy
+
+
+def default_name(model: Model) -> str:
+    """What Keras calls a model of this class that was given no name; behind it, it puts a number."""
+    return str(to_snake_case(type(model).__name__))
 
 
 def build(model: Model, batch: Nest) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stoker.errors import UsageError
-from stoker.tracking.store.table import select_rows
+from stoker.tracking.store.table import nest_rows, select_rows
 
 ROWS = [
     {"id": "a", "name": "base line", "metrics.loss": 0.1},
@@ -39,3 +39,15 @@ def test_a_long_condition_is_read_once(part: str) -> None:
         with pytest.raises(UsageError, match="cannot read the condition") as caught:
             select_rows(ROWS, [condition], "id", None)
         assert len(str(caught.value)) < 1000
+
+
+def test_runs_stand_behind_the_run_around_them() -> None:
+    newest_first = [
+        ("export", "recipe", 6), ("other", None, 5), ("second", "recipe", 4), ("deep", "first", 3),
+        ("first", "recipe", 2), ("recipe", "gone", 1), ("x", "y", 0), ("y", "x", 0), ("own", "own", 0),
+    ]  # fmt: skip
+    rows = [{"id": name, "parent": parent, "started": at} for name, parent, at in newest_first]
+    assert [(depth, row["id"]) for depth, row in nest_rows(rows)] == [
+        (0, "other"), (0, "recipe"), (1, "first"), (2, "deep"), (1, "second"), (1, "export"),
+        (0, "own"), (0, "x"), (0, "y"),
+    ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import runpy
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -71,6 +72,27 @@ def test_fit_keeps_what_it_did(model: Any, data: tuple[Any, Any]) -> None:
     assert [value for step, _, value in losses if step % 3 == 0] == history.history["loss"]
     assert len({step for step, _, _ in losses}) == len(losses)
     assert reader.points(row.id, "epoch")[-1][0] == 9
+
+
+@pytest.mark.parametrize(
+    ("program", "name", "shown"),
+    [
+        ("/work/train.py", None, "train.py"),
+        ("/work/train.py", "line", "line"),
+        ("/env/bin/stoker", None, "sequential"),
+        ("/env/ipykernel_launcher.py", None, "sequential"),
+    ],
+)
+def test_a_run_is_named_after_its_program_or_by_the_user(
+    data: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch, program: str, name: str | None, shown: str
+) -> None:
+    keras.backend.clear_session()
+    made = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)], name=name)
+    made.compile("sgd", "mse")
+    monkeypatch.setattr(sys, "argv", [program, "--epochs", "1"])
+    stoker.fit(made, *data, verbose=0)
+    (row,) = read().runs()
+    assert (row.name, row.parameters["model"]) == (shown, name or "sequential")
 
 
 def test_fit_links_its_data_by_content(model: Any, data: tuple[Any, Any]) -> None:

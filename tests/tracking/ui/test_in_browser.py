@@ -23,6 +23,12 @@ class Opened:
     browser: Browser
     site: Site
     ids: dict[str, str]
+    writers: dict[address.Address, writer.StoreWriter]
+
+    def flush(self) -> None:
+        """Wait until what runs have logged is in the store."""
+        for one in self.writers.values():
+            one.flush()
 
     def go(self, view: str = "", width: int = 1100, scheme: str = "light") -> Browser:
         """Open a view by its link, as if it were pasted, and wait until it is drawn."""
@@ -42,7 +48,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
         ids = fill(store, directory, made)
         with served(store) as site:
             opened.open(f"{site.url}/?token={TOKEN}")
-            yield Opened(opened, site, ids)
+            yield Opened(opened, site, ids, made)
             opened.driver.get("about:blank")
         for one in made.values():
             one.close()
@@ -84,6 +90,38 @@ def test_runs_are_chosen_and_compared(page: Opened) -> None:
     text = opened.text("#what-changed")
     assert "rate 0.001" in text
     assert "loss" in text
+
+
+def test_what_a_run_lacks_is_never_null_in_a_comparison(page: Opened) -> None:
+    more = {"optimizer": "Adam", "mode": "fast", "only": "here", "rate": 0.1}
+    given = (more, {"optimizer": "SGD", "mode": None, "rate": None})
+    ids = []
+    for params in given:
+        with TrackedRun("compared", params, store=page.site.store, kind="track") as run:
+            run.log(1, {f"loss {len(ids)}": 304_400.25})
+        ids.append(run.id)
+    page.flush()
+    opened = page.go(f"compare/{','.join(ids)}")
+    opened.until("document.querySelectorAll('.parallel .run').length === 2")
+    shown = opened.text("main")
+    assert "Adam" in opened.text(".parallel")
+    for odd in ("null", "undefined", "NaN", '"', "e+5"):
+        assert odd not in shown, odd
+    assert "304,400" in shown
+
+
+def test_runs_inside_others_are_indented_behind_them(page: Opened) -> None:
+    with TrackedRun("outer", {}, store=page.site.store, kind="table recipe") as outer:
+        with TrackedRun("inner", {}, store=page.site.store, kind="train"):
+            pass
+        outer.log(0, {"test RMSE": 7.25})
+    page.flush()
+    opened = page.go()
+    rows = opened.script("[...document.querySelectorAll('tbody a.name')].map((one) => one.textContent)")
+    assert rows[:2] == ["outer", "inner"]
+    assert opened.text("tbody .inside a.name") == "inner"
+    assert "test RMSE" in opened.text("thead")
+    assert "7.25" in opened.text("tbody tr")
 
 
 def test_a_run_is_drawn_and_lives(page: Opened) -> None:

@@ -15,7 +15,7 @@ from stoker.errors import RecordError
 from stoker.printing import print_answer, print_json
 from stoker.tracking.store import address, measured, record_files
 from stoker.tracking.store.queries import open_reader
-from stoker.tracking.store.table import flatten, select_rows
+from stoker.tracking.store.table import flatten, nest_rows, select_rows
 from stoker.units import printable
 
 # Found only in rows of the store and of records alike.
@@ -34,7 +34,9 @@ def run(args: argparse.Namespace) -> int:
         _print_csv(chosen)
     else:
         columns = args.columns.split(",") if args.columns else None
-        run_table.show(chosen, columns, damaged, filtered=bool(args.where))
+        # Any other order is one that was asked for.
+        nested = nest_rows(chosen) if args.sort == "-started" else [(0, row) for row in chosen]
+        run_table.show(nested, columns, damaged, filtered=bool(args.where))
     return 0
 
 

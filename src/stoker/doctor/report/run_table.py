@@ -19,26 +19,34 @@ from stoker.units import duration, printable, size
 _FEW_SERIES = 3
 _LONGEST = 60
 _GAP = 2  # between columns
+_FOLDED_NAME = 24
+_TEST = "metrics.test "
 
 
 def show(
-    rows: list[dict[str, Any]], columns: list[str] | None, damaged: list[str], *, filtered: bool = False
+    rows: list[tuple[int, dict[str, Any]]],
+    columns: list[str] | None,
+    damaged: list[str],
+    *,
+    filtered: bool = False,
 ) -> None:
-    """The list of runs; without `columns`, with the series most of them have."""
+    """The list of runs with their depths; without `columns`, with the series most of them have."""
     console = Terminal()
     if not rows and not damaged:
         none = "no run is like that" if filtered else "no runs yet: start one with `stoker run train.py`"
         console.print(none)
         return
-    names = columns if columns is not None else _common_series(rows)
-    cells = [_cells(row, names) for row in rows]
+    names = columns if columns is not None else _common_series([row for _, row in rows])
+    cells = [_cells(row, depth, names) for depth, row in rows]
     # What no run has takes no room; only a name may be folded.
     shown = [title for title in (cells[0] if cells else ()) if any(row[title] != "-" for row in cells)]
     if columns is None:
-        shown = _fitting(shown, cells, console.width, [*reversed(names[1:]), "steps/s", *names[:1]])
+        spared = [*reversed(names[1:]), "steps/s", *names[:1], "first finding", "seconds", "test", "kind"]
+        shown = _fitting(shown, cells, console.width, spared)
     table = Table(box=None, pad_edge=False)
     for title in shown:
-        table.add_column(title, no_wrap=title != "name")
+        least = _width_of("name", cells) if title == "name" else None
+        table.add_column(title, no_wrap=title != "name", min_width=least, overflow="fold")
     for row in cells:
         table.add_row(*(_line(row[title]) for title in shown))
     console.print(table)
@@ -48,7 +56,7 @@ def show(
 
 def _fitting(titles: list[str], cells: list[dict[str, str]], width: int, spared: Iterable[str]) -> list[str]:
     """The columns there is room for: half a number would say nothing, so columns are left out whole."""
-    wide = {title: max(len(title), *(len(row[title]) for row in cells)) + _GAP for title in titles}
+    wide = {title: _width_of(title, cells) + _GAP for title in titles}
     for title in spared:
         if sum(wide.values()) - _GAP <= width:
             break
@@ -56,19 +64,32 @@ def _fitting(titles: list[str], cells: list[dict[str, str]], width: int, spared:
     return list(wide)
 
 
-def _cells(row: dict[str, Any], names: list[str]) -> dict[str, str]:
+def _width_of(title: str, cells: list[dict[str, str]]) -> int:
+    """The room that a column needs; a long name can be folded."""
+    widest = max(len(title), *(len(row[title]) for row in cells)) if cells else len(title)
+    return min(widest, _FOLDED_NAME) if title == "name" else widest
+
+
+def _cells(row: dict[str, Any], depth: int, names: list[str]) -> dict[str, str]:
     """A row of the list, by title."""
-    is_program = row["kind"] == "run"
+    name = f"{row['program']} {row['arguments']}".strip() if row["kind"] == "run" else row["name"]
     return {
         "id": row["id"],
-        "name": f"{row['program']} {row['arguments']}".strip() if is_program else row["name"],
+        "name": f"{'  ' * (depth - 1)}└ {name}" if depth else name,
         "kind": row["kind"],
         "state": _state(row),
         "seconds": "-" if row["seconds"] is None else f"{row['seconds']:.1f}",
         "steps/s": "-" if row["steps_per_s"] is None else rate(row["steps_per_s"]),
+        "test": _describe_test(row),
         **{name: _value(find_value(row, name)) for name in names},
         "first finding": row.get("finding") or "-",
     }
+
+
+def _describe_test(row: dict[str, Any]) -> str:
+    """The first score of a recipe's model on its test rows."""
+    found = [(name, value) for name, value in row.items() if name.startswith(_TEST)]
+    return f"{found[0][0].removeprefix(_TEST)} {_value(found[0][1])}" if found else "-"
 
 
 def show_one(run: dict[str, Any]) -> None:
@@ -154,7 +175,7 @@ def _change(one: Difference) -> str:
 def _common_series(rows: list[dict[str, Any]]) -> list[str]:
     series = (name.removeprefix("metrics.") for row in rows for name in row if name.startswith("metrics."))
     counted = Counter(
-        name for name in series if not name.startswith(("ledger/", "event/")) and name != "epoch"
+        name for name in series if not name.startswith(("ledger/", "event/", "test ")) and name != "epoch"
     )
     return [name for name, _ in counted.most_common(_FEW_SERIES)]
 

@@ -94,6 +94,25 @@ def select_rows(
     return [*having, *lacking][:limit]
 
 
+def nest_rows(rows: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
+    """Put each run behind the run around it, oldest first, and say how deep it is inside; the others stay in order."""
+    known = {row["id"] for row in rows}
+    inside: dict[object, list[JsonObject]] = {}
+    for row in rows:
+        parent = row.get("parent")
+        inside.setdefault(parent if parent in known and parent != row["id"] else None, []).append(row)
+    nested: list[tuple[int, JsonObject]] = []
+    waiting = [(0, row) for row in reversed(inside.pop(None, []))]
+    while waiting:
+        depth, row = waiting.pop()
+        nested.append((depth, row))
+        # The newest is pushed first, so the oldest comes out first.
+        for child in sorted(inside.pop(row["id"], []), key=lambda one: float(one["started"]), reverse=True):
+            waiting.append((depth + 1, child))
+    # Runs that name each other as parents are in nobody else's.
+    return nested + [(0, row) for left in inside.values() for row in left]
+
+
 def _list_names(row: JsonObject) -> set[str]:
     """The names that `find_value` knows in a row."""
     return {*row, *(name.partition(".")[2] for name in row if name.startswith(("metrics.", "params.")))}

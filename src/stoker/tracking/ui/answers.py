@@ -10,7 +10,7 @@ from stoker.tracking.store.linking import MAKES
 from stoker.tracking.store.plain_values import JsonObject
 from stoker.tracking.store.queries import Reader
 from stoker.tracking.store.schema import ArtifactLink, RunRow
-from stoker.tracking.store.table import flatten, select_rows
+from stoker.tracking.store.table import flatten, nest_rows, select_rows
 
 # The most points of a series on the screen; more could not be told apart.
 MOST_POINTS = 2000
@@ -28,7 +28,10 @@ def list_runs(reader: Reader, where: list[str], sort: str, limit: int) -> JsonOb
     counted = Counter(name for row in found for name in row if name.startswith(("params.", "metrics.")))
     # Columns that most runs have come first.
     columns = sorted(counted, key=lambda name: (-counted[name], name))
-    return {"count": len(found), "rows": found[: min(limit, _MOST_RUNS)], "columns": columns}
+    rows = found[: min(limit, _MOST_RUNS)]
+    if sort == "-started":
+        rows = [{**row, "depth": depth} for depth, row in nest_rows(rows)]
+    return {"count": len(found), "rows": rows, "columns": columns}
 
 
 def draw_sparks(reader: Reader, names: list[str], series: str) -> dict[str, list[float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import keras
 
 from stoker import clock
-from stoker.tf_internals.types import Callbacks, Data, LogValue
+from stoker.tf_internals import keras_training
+from stoker.tf_internals.types import Callbacks, Data, LogValue, Model
 from stoker.tracking.store import address
 from stoker.tracking.store.origins import note_origin
-from stoker.tracking.store.surroundings import describe_optimizer
+from stoker.tracking.store.surroundings import describe_optimizer, find_program
 from stoker.tracking.store.tracking import TrackedRun, scalars
 from stoker.train.program import TrainingProgram
 
@@ -41,9 +43,9 @@ class Tracked:
         self._steps = 0
         self._batch_size = params.get("batch_size")
         store = address.find() if program.group.chief else None
-        name = str(program.model.name)
-        known = {} if store is None else {"model": name, **describe_optimizer(program.model), **params}
-        self.run = TrackedRun(name, known, store=store, kind="train")
+        model = str(program.model.name)
+        known = {} if store is None else {"model": model, **describe_optimizer(program.model), **params}
+        self.run = TrackedRun(_name_run(program.model), known, store=store, kind="train")
         note_origin(program.model, self.run)
         for what, given in data.items():
             self.run.uses_data(given, name=what)
@@ -86,6 +88,16 @@ class Tracked:
         """Log the results of an epoch, without those its last call has logged."""
         numbers = {name: value for name, value in scalars(logs).items() if name not in self._logged}
         self.run.log(step, {**numbers, "epoch": epoch + 1})
+
+
+def _name_run(model: Model) -> str:
+    """The model's name, if the user chose it; of one that Keras named, the program's."""
+    kind = keras_training.default_name(model)
+    program, _ = find_program()
+    is_chosen = not re.fullmatch(rf"{kind}(_\d+)?", str(model.name))
+    # Notebooks and commands, Stoker's own among them, have no program of the user's.
+    is_nameless = not program.endswith(".py") or program in ("ipykernel_launcher.py", "__main__.py")
+    return str(model.name) if is_chosen or is_nameless else program
 
 
 def _saved_models(callbacks: Callbacks) -> list[Path]:

@@ -37,7 +37,8 @@ async function listView(root, parameters) {
   const wanted = (found) => {
     if (state.columns !== null) return state.columns.split(",").filter(Boolean);
     const common = found.columns.filter((name) => name.startsWith("metrics.") && !/^metrics\.(ledger|event)\//.test(name) && name !== "metrics.epoch");
-    const first = ["metrics.loss", "metrics.val_loss"].filter((name) => common.includes(name));
+    const test = common.filter((name) => name.startsWith("metrics.test ")).slice(0, 1);
+    const first = [...test, ...["metrics.loss", "metrics.val_loss"].filter((name) => common.includes(name))];
     return [...first, ...common.filter((name) => !first.includes(name))].slice(0, 3);
   };
   const choose = (found, names) => {
@@ -78,6 +79,7 @@ async function listView(root, parameters) {
       compare.disabled = state.chosen.size < 2;
     });
     const name = el("div", "", link(`#/run/${encodeURIComponent(run.id)}`, "name", run.name || run.id), el("span", "quiet id", `${run.kind} · ${run.id}`));
+    if (run.depth) { name.className = "inside"; name.style.paddingLeft = `${1.2 * run.depth}rem`; }
     const cells = [
       [el("label", "tick", box)], [name], [stateOf(run)], [moment(run.started), "number"], [lasting(run.seconds), "number"],
       [shown(run.steps_per_s), "number"], ...names.map((one) => [shown(run[one]), "number"]), [el("span", "sparkline")],

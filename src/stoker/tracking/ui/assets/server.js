@@ -54,7 +54,8 @@ function shown(value) {
   if (typeof value === "number") {
     if (Number.isInteger(value)) return value.toLocaleString("en");
     const size = Math.abs(value);
-    return size >= 1e5 || size < 1e-4 ? value.toExponential(3) : Number(value.toPrecision(5)).toString();
+    if (size >= 1e5 && size < 1e15) return Math.round(value).toLocaleString("en");
+    return size >= 1e15 || size < 1e-4 ? value.toExponential(3) : Number(value.toPrecision(5)).toString();
   }
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

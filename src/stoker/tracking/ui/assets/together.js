@@ -55,13 +55,16 @@ function parallelSection(runs, labels) {
   const xOf = (i) => 70 + (i * (width - 140)) / (axes.length - 1);
   const yOf = axes.map(({ values }) => {
     const numbers = values.map((value) => (typeof value === "number" ? value : null));
-    const words = [...new Set(values.map((value) => JSON.stringify(value)))].sort();
+    // A run that does not have it has no place on the axis.
+    const has = (i) => values[i] !== null && values[i] !== undefined;
+    const words = [...new Set(values.filter((_, i) => has(i)).map(brief))].sort();
     const known = numbers.filter((value) => Number.isFinite(value));
     const all = known.length === values.filter((value) => value !== null && value !== undefined).length;
     const [low, high] = [Math.min(...known), Math.max(...known)];
     const share = (i) => {
       if (all) return Number.isFinite(numbers[i]) ? (high === low ? 0.5 : (numbers[i] - low) / (high - low)) : null;
-      return words.length < 2 ? 0.5 : words.indexOf(JSON.stringify(values[i])) / (words.length - 1);
+      if (!has(i)) return null;
+      return words.length < 2 ? 0.5 : words.indexOf(brief(values[i])) / (words.length - 1);
     };
     return { at: (i) => (share(i) === null ? null : height - 30 - share(i) * (height - 30 - top)), ends: all && known.length ? [shown(high), shown(low)] : [words[words.length - 1], words[0]] };
   });
