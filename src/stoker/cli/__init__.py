@@ -36,7 +36,7 @@ GROUPS = {
         "software-gpu",
     ),
     "Feed and train": ("train", "launch", "data", "tune"),
-    "Serve": ("export", "serve", "bundle", "package"),
+    "Serve": ("predict", "evaluate", "export", "serve", "bundle", "package"),
     "Keep track": ("runs", "ui", "audit"),
 }
 

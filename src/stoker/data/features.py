@@ -75,6 +75,7 @@ class Features(Mapping[str, Feature]):
         moments: Callable[[], dict[str, Moments]],
         texts: Callable[[str], Dataset],
         found: Mapping[str, Any] | None = None,
+        label_reading: CellReading | None = None,
     ) -> None:
         self._features = {feature.name: feature for feature in features}
         self._moments, self._texts = moments, texts
@@ -82,6 +83,7 @@ class Features(Mapping[str, Feature]):
         self.label = label
         # What reading a table leniently has found: see `LenientTable.found`.
         self.found = found or {}
+        self.label_reading = label_reading
         self._layer_names = layer_names(list(self._features))
 
     def __getitem__(self, name: str) -> Feature:

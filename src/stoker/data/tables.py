@@ -186,6 +186,7 @@ class Table:
             lambda: statistics.moments(store, columns, mask),
             self._texts,
             self._store.meta.get("found"),
+            next((self._reading(one) for one in columns if one.name == self._options.label), None),
         )
 
     def _reading(self, column: Column) -> CellReading:

@@ -203,11 +203,19 @@ class Run:
                 "run": self._kept.id,
                 "network": best.name,
                 "model": contender.name,
+                **self._labels_in(train),
             },
             overwrite=True,
         )
         self._kept.log(len(best.curves), {f"test {name}": value for name, value in scores.items()})
         self._kept.params(network=best.name, exported=contender.name, verdict=result["verdict"])
+
+    def _labels_in(self, train: Dataset) -> dict[str, object]:
+        """Where the labels of further rows are, and how to score them: `stoker evaluate` reads it."""
+        names = ("target", "column", "balanced")
+        found = {name: one for name in names if (one := getattr(self.settings, name, None))}
+        reading = getattr(train.features, "label_reading", None)
+        return found if reading is None else {**found, "target_reading": reading.to_json()}
 
     def _write(self, result: Result, page: str) -> None:
         """Write the files, the links in the store, and the result last."""

@@ -10,6 +10,7 @@
 | bundle | a bundle on the disk: its files, `bundle.json`, hashes |
 | examples | the recorded examples: arrays in one file, strings among them |
 | rows | what people call rows (dicts, lists, arrays, frames) as one array for each input |
+| table_cells | rows of a table as its file has them: texts for numbers, missing keys, other columns |
 | images, image_sizes | image files among the rows, as the pixels that training would have had |
 | placing | directories made beside their place and renamed into it |
 | safety | what is looked at before anything of a bundle or a saved model is loaded |
@@ -19,6 +20,7 @@
 | engines | what computes the answers, chosen by measuring |
 | batching | the queue before an engine, whose rows are answered together |
 | predictor | `Predictor`: a bundle that answers |
+| row_files, bulk | whole files of rows in, files of answers out |
 | drift | whether what is asked is still what the model was trained on |
 | packaging | `stoker package`: images of bundles and of training programs |
 | plane | from a question to its answer, whatever protocol it came in |

@@ -1,0 +1,65 @@
+"""What `stoker predict` and `stoker evaluate` share: a bundle, the rows to answer, and how to read them."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from stoker.chatter import quiet_tensorflow
+from stoker.cli._options import data_path, local_path, separator
+from stoker.cli._trust import add_trust, trust_of
+from stoker.errors import UsageError
+from stoker.serve.bundle import DESCRIPTION
+
+if TYPE_CHECKING:
+    from stoker.serve.predictor import Predictor
+    from stoker.serve.row_files import RowChunk
+
+
+def add_rows(parser: argparse.ArgumentParser) -> None:
+    """Add the bundle and the rows, and how to read them."""
+    parser.add_argument(
+        "bundle", type=local_path, metavar="BUNDLE", help="the bundle's directory, or a run's"
+    )
+    parser.add_argument("rows", type=data_path, metavar="ROWS", help="a file, a glob or a folder")
+    parser.add_argument(
+        "--sep", type=separator, help="the character between the fields of a CSV file (found out)"
+    )
+    parser.add_argument("--encoding", help="of CSV and text files (found out)")
+    parser.add_argument("--column", metavar="COLUMN", help="the column of a table that holds the texts")
+    add_trust(parser)
+
+
+def open_predictor(args: argparse.Namespace) -> Predictor:
+    """The predictor of the bundle, or of the bundle in a run's directory."""
+    place = Path(args.bundle)
+    if not (place / DESCRIPTION).exists() and (place / "bundle" / DESCRIPTION).exists():
+        place /= "bundle"
+    trust = trust_of(args)
+    if not (place / DESCRIPTION).exists():
+        raise UsageError(f"{args.bundle} is not a bundle: it has no {DESCRIPTION}")
+    with quiet_tensorflow():
+        from stoker.serve.predictor import Predictor
+
+        return Predictor(place, allow_ops=trust.allow_ops, require_signature=trust.public_key or None)
+
+
+def read_rows(args: argparse.Namespace, predictor: Predictor) -> Iterator[RowChunk]:
+    """The rows, a chunk at a time; what is wrong with the first ones is said at once.
+
+    Raises:
+        UsageError: there are none.
+    """
+    from stoker.serve.row_files import RowFileOptions, read_chunks
+
+    bundle = predictor.bundle
+    column = args.column or bundle.description.get("lineage", {}).get("column")
+    options = RowFileOptions(args.sep, args.encoding, column)
+    chunks = read_chunks(args.rows, bundle.signature.inputs, options)
+    first = next(chunks, None)
+    if first is None:
+        raise UsageError(f"{args.rows} has no rows")
+    return itertools.chain([first], chunks)

@@ -1,0 +1,52 @@
+"""Answer the rows of a file with a bundle: a table, or a folder of texts or images.
+
+    stoker predict runs/latest/bundle rows.csv -o answers.csv
+    stoker predict bundle/ photos/ -o answers.jsonl
+    stoker predict bundle/ 'new/*.parquet' > answers.csv
+
+Rows are read as the training file was: missing cells and extra columns are fine. Each row is written with its
+prediction and, for classes, the scores. Files of any size are streamed. Exit code: 0; 2 if there is no bundle, or a row
+cannot be answered, in which case nothing is written to -o.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from stoker import clock
+from stoker.cli._bulk import add_rows, open_predictor, read_rows
+from stoker.cli._options import local_path
+from stoker.cli._spelling import as_options
+from stoker.printing import print_note
+from stoker.units import counted
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """The options of `stoker predict`."""
+    add_rows(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=local_path,
+        metavar="FILE",
+        help="where to write: .csv, .tsv, .jsonl or .parquet (CSV on stdout)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer all rows."""
+    predictor = open_predictor(args)
+    from stoker.serve.bulk import open_writer, text_writer, write_answers
+
+    started = clock.real_ns()
+    with as_options(args):
+        chunks = read_rows(args, predictor)
+        if args.output is None:
+            write_answers(predictor, chunks, text_writer(sys.stdout))
+            return 0
+        with open_writer(args.output) as write:
+            count = write_answers(predictor, chunks, write)
+    seconds = max(1e-9, (clock.real_ns() - started) / 1e9)
+    print_note(f"{counted(count, 'row')} answered in {args.output} ({count / seconds:,.0f} rows/s)")
+    return 0

@@ -1,0 +1,146 @@
+"""The scores of a bundle on labelled rows: those of the recipe's report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from stoker.data.array_types import Array
+from stoker.data.cells import BadCellError, CellReading
+from stoker.errors import ArgumentError
+from stoker.recipes.scores import Score, contest
+from stoker.serve.bulk import answer_chunk
+from stoker.serve.predictor import Predictor
+from stoker.serve.row_files import FILE, RowChunk
+
+# The number of a class or a number; the text of a class that the model does not know; None without a label.
+LabelReader: TypeAlias = Callable[[object], float | str | None]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of a bundle.
+
+    Attributes:
+        rows: how many were scored.
+        unlabelled: rows without a label, or with one that cannot be read.
+        unknown: labels that are no class of the model, with the number of rows.
+        scores: by metric.
+    """
+
+    rows: int
+    unlabelled: int
+    unknown: dict[str, int]
+    scores: dict[str, Score]
+
+
+def evaluate_rows(
+    predictor: Predictor, chunks: Iterable[RowChunk], target: str | None, *, balanced: bool
+) -> Evaluation:
+    """Answer all rows and compare the answers with the labels.
+
+    Args:
+        predictor: of the bundle.
+        chunks: the rows.
+        target: the column of the labels; None if the folder of each file is its class.
+        balanced: the first score is the mean of the classes' recalls.
+
+    Raises:
+        ArgumentError: there is no such column, no labelled row, or the bundle gives neither classes nor numbers.
+    """
+    labels = predictor.bundle.labels
+    read = _class_reader(labels) if labels is not None else _number_reader(predictor)
+    truths: list[float] = []
+    answers: list[Array] = []
+    unknown: Counter[str] = Counter()
+    unlabelled = 0
+    for chunk in chunks:
+        cells = _labels_of(chunk, target)
+        found = [read(cell) for cell in cells]
+        outputs = answer_chunk(predictor, chunk)
+        given = np.asarray(outputs["scores"] if labels is not None else _only(outputs))
+        known = {number: one for number, one in enumerate(found) if isinstance(one, int | float)}
+        unlabelled += sum(one is None for one in found)
+        unknown.update(one for one in found if isinstance(one, str))
+        truths += known.values()
+        answers.append(given[list(known)])
+    if not truths:
+        raise ArgumentError(_explain_nothing(target, unknown))
+    whole = np.concatenate(answers)
+    (own,) = contest(
+        np.array(truths, np.int64 if labels is not None else np.float64),
+        {"model": whole if labels is not None else whole.reshape(-1)},
+        classes=len(labels or ()),
+        balanced=balanced,
+    )
+    return Evaluation(len(truths), unlabelled, dict(unknown.most_common()), own.scores)
+
+
+def _explain_nothing(target: str | None, unknown: Mapping[str, int]) -> str:
+    where = "the folders" if target is None else f"column {target!r}"
+    odd = f": {next(iter(unknown))!r} is no class of the model" if unknown else " are all empty"
+    return f"no row can be scored: the labels in {where}{odd}"
+
+
+def _labels_of(chunk: RowChunk, target: str | None) -> list[object]:
+    if target is None:
+        return [Path(str(one)).parent.name for one in chunk.columns[FILE]]
+    named = {name.strip("\ufeff \t"): name for name in chunk.columns}
+    if target.strip() not in named:
+        raise ArgumentError(f"{chunk.source} has no column {target!r}: name the labels with --target")
+    return chunk.columns[named[target.strip()]]
+
+
+def _class_reader(labels: tuple[str, ...]) -> LabelReader:
+    """A function that gives the number of a class, the text of an unknown one, or None without a label."""
+    known: dict[str, int] = {label: number for number, label in enumerate(labels)}
+    numbers = {_as_number(label): number for label, number in known.items() if _as_number(label) is not None}
+    truths = {"true": "True", "false": "False"}
+
+    def read(cell: object) -> int | str | None:
+        text = "" if cell is None or cell != cell else str(cell)
+        if text in known:
+            return known[text]
+        if not text.strip():
+            return None
+        plain = truths.get(text.strip().lower(), text.strip())
+        return known.get(plain, numbers.get(_as_number(plain), text))
+
+    return read
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _number_reader(predictor: Predictor) -> LabelReader:
+    """A function that reads a number as the target's cells were read for training; None for a missing one."""
+    stored = predictor.bundle.description.get("lineage", {}).get("target_reading")
+    reading = CellReading.from_json(stored) if isinstance(stored, dict) else CellReading("number")
+
+    def read(cell: object) -> float | None:
+        if isinstance(cell, int | float):
+            return float(cell) if cell == cell else None
+        try:
+            value = reading.read("" if cell is None else str(cell))
+        except BadCellError:
+            return None
+        return None if value is None else float(value)
+
+    return read
+
+
+def _only(outputs: Mapping[str, Array]) -> Array:
+    if len(outputs) != 1:
+        raise ArgumentError(
+            f"the bundle gives {', '.join(outputs)}: only classes or one number can be scored"
+        )
+    return next(iter(outputs.values()))

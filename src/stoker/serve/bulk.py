@@ -1,0 +1,189 @@
+"""Answers for whole files: a chunk of rows goes through the predictor, and its answers to a file of any format."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO, TypeAlias
+
+import numpy as np
+
+from stoker.errors import ArgumentError
+from stoker.serve.predictor import Outputs, Predictor
+from stoker.serve.row_files import RowChunk
+from stoker.serve.rows import RowError
+from stoker.serve.table_cells import is_table
+
+PREDICTION, SCORE, SCORES = "prediction", "score", "scores"
+# Of more classes, only the best score is written.
+_MOST_SCORES = 20
+Columns: TypeAlias = dict[str, list[Any]]
+Writer: TypeAlias = Callable[[Columns], None]
+FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
+
+
+def answer_chunk(predictor: Predictor, chunk: RowChunk) -> Outputs:
+    """The outputs for the rows of a chunk.
+
+    Raises:
+        ArgumentError: a row does not fit; the line names it.
+    """
+    try:
+        return predictor.predict(_inputs(predictor, chunk))
+    except RowError as error:
+        for number in range(len(chunk)):
+            try:
+                predictor.predict(_inputs(predictor, chunk.row(number)))
+            except RowError as first:
+                raise ArgumentError(f"{chunk.source}, row {chunk.first + number:,}: {first}") from None
+        raise ArgumentError(f"{chunk.source}: {error}") from None
+
+
+def _inputs(predictor: Predictor, chunk: RowChunk) -> dict[str, list[object]]:
+    fields = predictor.bundle.signature.inputs
+    if is_table(fields):
+        return chunk.columns
+    names = {field.name for field in fields}
+    return {name: cells for name, cells in chunk.columns.items() if name in names}
+
+
+def answer_columns(predictor: Predictor, outputs: Outputs) -> Columns:
+    """Columns for the answers: the prediction, and the scores of the classes."""
+    labels = predictor.bundle.labels
+    if labels is not None and "label" in outputs and SCORES in outputs:
+        scores = np.asarray(outputs[SCORES])
+        columns: Columns = {PREDICTION: list(outputs["label"]), SCORE: _round(scores.max(1))}
+        if len(labels) <= _MOST_SCORES:
+            columns |= {f"{SCORES}.{label}": _round(scores[:, n]) for n, label in enumerate(labels)}
+        return columns
+    if len(outputs) == 1:
+        return {PREDICTION: _cells(next(iter(outputs.values())))}
+    return {name: _cells(values) for name, values in outputs.items()}
+
+
+def _round(scores: Any) -> list[float]:
+    """Seven digits: a float32 has no more."""
+    return [float(f"{one:.7g}") for one in scores]
+
+
+def _cells(values: Any) -> list[Any]:
+    array = np.asarray(values)
+    if array.ndim > 1 and array.shape[1:] == (1,):
+        array = array[:, 0]
+    if array.dtype.kind == "f" and array.ndim == 1:
+        return _round(array)
+    plain = array.tolist()
+    return [_text(one) if array.ndim == 1 else json.dumps(one) for one in plain]
+
+
+def _text(value: object) -> object:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def write_answers(predictor: Predictor, chunks: Iterable[RowChunk], write: Writer) -> int:
+    """Answer all rows, and write each row's own columns with its answer; returns how many rows there were."""
+    count = 0
+    for chunk in chunks:
+        own = {name: chunk.columns[name] for name in chunk.shown}
+        answers = answer_columns(predictor, answer_chunk(predictor, chunk))
+        for name, values in answers.items():
+            own[_free_name(name, own)] = values
+        write(own)
+        count += len(chunk)
+    return count
+
+
+def _free_name(name: str, taken: Columns) -> str:
+    while name in taken:
+        name += "_"
+    return name
+
+
+@contextmanager
+def open_writer(path: str) -> Iterator[Writer]:
+    """A function that appends columns to a file, which is in its place only when everything is written.
+
+    Raises:
+        ArgumentError: its name says no format that can be written, or it cannot be written.
+    """
+    target = Path(path)
+    suffix = target.suffix.lower()
+    if suffix not in FORMATS:
+        raise ArgumentError(f"{path}: answers are written as {', '.join(FORMATS)}")
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        if suffix == ".parquet":
+            with _parquet_writer(beside) as write:
+                yield write
+        else:
+            with beside.open("w", encoding="utf-8", newline="") as stream:
+                yield text_writer(stream, suffix)
+        os.replace(beside, target)
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def text_writer(stream: TextIO, suffix: str = ".csv") -> Writer:
+    """A function that writes columns to a stream as CSV, TSV or JSON lines."""
+    if suffix == ".jsonl":
+
+        def write_lines(columns: Columns) -> None:
+            for cells in zip(*columns.values(), strict=True):
+                row = dict(zip(columns, cells, strict=True))
+                stream.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+
+        return write_lines
+    rows = csv.writer(stream, delimiter="\t" if suffix == ".tsv" else ",", lineterminator="\n")
+    header: list[str] = []
+
+    def write(columns: Columns) -> None:
+        if not header:
+            header.extend(columns)
+            rows.writerow(header)
+        rows.writerows(zip(*(columns.get(name, [None] * _length(columns)) for name in header), strict=True))
+
+    return write
+
+
+def _length(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+@contextmanager
+def _parquet_writer(path: Path) -> Iterator[Writer]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    made: list[pq.ParquetWriter] = []
+
+    def write(columns: Columns) -> None:
+        try:
+            if not made:
+                table = pa.table({name: _array(pa, values) for name, values in columns.items()})
+                made.append(pq.ParquetWriter(path, table.schema))
+            else:
+                arrays = {f.name: pa.array(columns[f.name], f.type) for f in made[0].schema}
+                table = pa.table(arrays)
+            made[0].write_table(table)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
+            raise ArgumentError(
+                f"the columns change their type from row to row ({error}): write .csv or .jsonl"
+            ) from None
+
+    try:
+        yield write
+    finally:
+        for one in made:
+            one.close()
+
+
+def _array(pa: Any, values: list[Any]) -> Any:
+    """An array; one that is all missing is text."""
+    found = pa.array(values)
+    return found.cast(pa.string()) if pa.types.is_null(found.type) else found

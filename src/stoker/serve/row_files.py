@@ -1,0 +1,198 @@
+"""Rows of files, a chunk at a time: tables (CSV, Parquet, JSON lines), folders of texts, folders of images.
+
+Nothing is inferred from the rows and none is left out: a bundle knows how to read their cells.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from stoker.data import paths
+from stoker.errors import ArgumentError
+from stoker.serve import images
+from stoker.serve.signature import Field
+
+# Rows and files in one chunk.
+_ROWS, _FILES = 8192, 64
+_PEEK = 1 << 16
+_TABLES = paths.CSV + paths.PARQUET + paths.JSONL
+# The column that names the file of a text or an image.
+FILE = "file"
+
+
+@dataclass(frozen=True)
+class RowChunk:
+    """Some rows of a file.
+
+    Attributes:
+        source: the file or folder.
+        first: the number of the first row, from 1.
+        columns: the cells by column.
+        shown: the columns that an answer repeats.
+    """
+
+    source: str
+    first: int
+    columns: dict[str, list[object]]
+    shown: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values()), ()))
+
+    def row(self, number: int) -> RowChunk:
+        """One row of them."""
+        alone = {name: cells[number : number + 1] for name, cells in self.columns.items()}
+        return RowChunk(self.source, self.first + number, alone, self.shown)
+
+
+@dataclass(frozen=True)
+class RowFileOptions:
+    """How to read the files.
+
+    Attributes:
+        sep: the separator of CSV files; None to find out.
+        encoding: of CSV and text files; None to find out.
+        column: the column that holds the texts, for a bundle that takes texts alone.
+    """
+
+    sep: str | None = None
+    encoding: str | None = None
+    column: str | None = None
+
+
+def read_chunks(path: str, fields: Sequence[Field], options: RowFileOptions) -> Iterator[RowChunk]:
+    """The rows of a file, a glob or a folder.
+
+    Raises:
+        ArgumentError: there is none, or it cannot be read.
+    """
+    if len(fields) == 1 and images.takes_files(fields[0]) and (found := _files(path, paths.IMAGES)):
+        return _file_chunks(path, found, fields[0], None)
+    if len(fields) == 1 and fields[0].dtype == "string" and (found := _files(path, paths.TEXTS)):
+        return _file_chunks(path, found, fields[0], options.encoding or "utf-8")
+    return _table_chunks(paths.files(path, _TABLES), fields, options)
+
+
+def _files(path: str, suffixes: tuple[str, ...]) -> list[Path]:
+    """The files below a folder, or the one file."""
+    root = Path(path).expanduser()
+    some = sorted(root.rglob("*")) if root.is_dir() else [root]
+    return [one for one in some if one.is_file() and one.name.lower().endswith(suffixes)]
+
+
+def _file_chunks(path: str, files: list[Path], field: Field, encoding: str | None) -> Iterator[RowChunk]:
+    for first in range(0, len(files), _FILES):
+        some = files[first : first + _FILES]
+        given: list[object] = [one if encoding is None else _read_text(one, encoding) for one in some]
+        yield RowChunk(path, first + 1, {FILE: [str(one) for one in some], field.name: given}, (FILE,))
+
+
+def _read_text(file: Path, encoding: str) -> str:
+    try:
+        return file.read_text(encoding=encoding)
+    except (UnicodeDecodeError, LookupError):
+        raise ArgumentError(
+            f"{file} is not {encoding} text: give its encoding, such as encoding='latin-1'"
+        ) from None
+    except OSError as error:
+        raise paths.unreadable(file, error) from None
+
+
+def _table_chunks(files: list[Path], fields: Sequence[Field], options: RowFileOptions) -> Iterator[RowChunk]:
+    for file in files:
+        name = file.name.lower()
+        read = _csv_rows if name.endswith(paths.CSV) else _jsonl_rows
+        try:
+            chunks = _parquet_columns(file) if name.endswith(paths.PARQUET) else read(file, options)
+            first = 1
+            for columns in chunks:
+                shown = tuple(columns)
+                yield RowChunk(str(file), first, _with_text(columns, fields, options.column, file), shown)
+                first += len(next(iter(columns.values()), ()))
+        except OSError as error:
+            raise paths.unreadable(file, error) from None
+
+
+def _with_text(
+    columns: dict[str, list[object]], fields: Sequence[Field], column: str | None, file: Path
+) -> dict[str, list[object]]:
+    """The columns, with the texts under the name that the bundle has for them."""
+    if column is None or len(fields) > 1 or fields[0].name in columns:
+        return columns
+    if column not in columns:
+        raise ArgumentError(f"{file} has no column {column!r}: name the one with the texts with --column")
+    return {**columns, fields[0].name: columns[column]}
+
+
+def _csv_rows(file: Path, options: RowFileOptions) -> Iterator[dict[str, list[object]]]:
+    import pyarrow as pa
+
+    from stoker.data.csv_repair import find_encoding, guess_separator
+
+    with pa.input_stream(str(file)) as stream:
+        start = stream.read(_PEEK)
+    encoding = options.encoding or "utf-8-sig"
+    try:
+        head = codecs.getincrementaldecoder(encoding)().decode(start)
+    except (UnicodeDecodeError, LookupError):
+        encoding = options.encoding or find_encoding(file)
+        if options.encoding or not encoding:
+            raise ArgumentError(f"{file} is not {encoding or 'UTF-8'} text: give its --encoding") from None
+        head = codecs.getincrementaldecoder(encoding)().decode(start)
+    usual = "\t" if ".tsv" in file.name.lower() else ","
+    sep = options.sep or guess_separator(head, usual)
+    with pa.input_stream(str(file)) as stream, io.TextIOWrapper(stream, encoding, newline="") as text:
+        try:
+            yield from _columns_of_rows(csv.reader(text, delimiter=sep), file)
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise ArgumentError(f"{file} cannot be read as {encoding} CSV: {error}") from None
+
+
+def _columns_of_rows(rows: Iterator[list[str]], file: Path) -> Iterator[dict[str, list[object]]]:
+    """Columns by name; a row may be too short, what is too long is cut off."""
+    header = next((row for row in rows if row), None)
+    if header is None:
+        raise ArgumentError(f"{file} is empty: it needs a header and rows")
+    width = len(header)
+    filled = (row if len(row) >= width else row + [None] * (width - len(row)) for row in rows if row)
+    while chunk := list(itertools.islice(filled, _ROWS)):
+        yield {name: [row[place] for row in chunk] for place, name in enumerate(header)}
+
+
+def _jsonl_rows(file: Path, _options: RowFileOptions) -> Iterator[dict[str, list[object]]]:
+    import pyarrow as pa
+
+    with pa.input_stream(str(file)) as stream, io.TextIOWrapper(stream, "utf-8-sig") as text:
+        numbered = ((number, line) for number, line in enumerate(text, 1) if line.strip())
+        while chunk := [_parse(file, *one) for one in itertools.islice(numbered, _ROWS)]:
+            names = dict.fromkeys(name for row in chunk for name in row)
+            yield {name: [row.get(name) for row in chunk] for name in names}
+
+
+def _parse(file: Path, number: int, line: str) -> dict[str, object]:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise ArgumentError(f"{file}, line {number:,} is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ArgumentError(f"{file}, line {number:,} must be a JSON object, got {type(found).__name__}")
+    return found
+
+
+def _parquet_columns(file: Path) -> Iterator[dict[str, list[object]]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pq.ParquetFile(file) as opened:
+            for block in opened.iter_batches(_ROWS):
+                yield {name: block.column(name).to_pylist() for name in block.schema.names}
+    except pa.ArrowInvalid as error:
+        raise ArgumentError(f"{file} cannot be read: {str(error).splitlines()[0]}") from None
