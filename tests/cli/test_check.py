@@ -162,6 +162,7 @@ def test_configuration(project: Path, section: str, code: int) -> None:
     ("price", "shown"),
     [
         ({"what_if": {"speedup": 3.14, "low": 3.0, "high": 3.3}}, "(measured: 3.1x)"),
+        ({"what_if": {"speedup": 3.14, "low": 3.0, "high": 3.3, "basis": "modelled"}}, "(modelled: 3.1x)"),
         ({"lost_s": 0.5}, "(measured: 2.0x)"),
         ({}, "at every step: Python waits for the device\n"),
         # The run was priced, and this line's price is unknown: the seconds lost are no second opinion.

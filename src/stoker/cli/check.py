@@ -101,7 +101,7 @@ def _add_prices(problems: list[Problem]) -> list[Problem]:
         return []
     prices = read_prices([RUNS.absolute()])
     found = ((problem, prices.find(problem)) for problem in problems)
-    return [p if price is None else dataclasses.replace(p, measured=price.speedup) for p, price in found]
+    return [problem if price is None else price.attach_to(problem) for problem, price in found]
 
 
 def _summary(problems: list[Problem], checked: Checked) -> str:

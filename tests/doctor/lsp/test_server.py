@@ -141,15 +141,19 @@ def test_findings_stay_while_the_text_does_not_parse(editor: Editor, project: Pa
 
 
 @pytest.mark.parametrize(
-    ("basis", "words"), [("measured", "measured in run"), ("modelled", "modelled from run")]
+    ("speedup", "basis", "words"),
+    [
+        (3.14, "measured", "3.1x faster without it, measured in run"),
+        (1.04, "modelled", "hardly faster without it, modelled from run"),
+    ],
 )
 def test_a_line_shows_its_price_also_after_it_moved(
-    editor: Editor, project: Path, basis: str, words: str
+    editor: Editor, project: Path, speedup: float, basis: str, words: str
 ) -> None:
-    save_run(project, 5, "print(loss.numpy())", 3.14, basis)
+    save_run(project, 5, "print(loss.numpy())", speedup, basis)
     path = project / "train.py"
     (found,) = editor.open(path)
-    said = f"3.1x faster without it, {words} 20261118-090000-aa"
+    said = f"{words} 20261118-090000-aa"
     assert found["message"].endswith(f"[{said}]")
     editor.change(path, 2, "import os\n\n" + SYNC)
     (moved,) = editor.wait_for_findings(path, 2)
@@ -158,6 +162,16 @@ def test_a_line_shows_its_price_also_after_it_moved(
     place = {"line": 6, "character": 12}
     hover = editor.request("textDocument/hover", textDocument={"uri": path.as_uri()}, position=place)
     assert f"**{said}**" in hover["contents"]["value"]
+
+
+def test_a_run_made_meanwhile_is_seen_at_the_next_save(editor: Editor, project: Path) -> None:
+    path = project / "train.py"
+    (found,) = editor.open(path)
+    assert "faster" not in found["message"]
+    save_run(project, 5, "print(loss.numpy())", 3.14, "measured")
+    editor.notify("textDocument/didSave", textDocument={"uri": path.as_uri()})
+    (found,) = editor.wait_for_findings(path, 1)
+    assert found["message"].endswith("[3.1x faster without it, measured in run 20261118-090000-aa]")
 
 
 def test_hover_explains_a_finding_and_is_silent_elsewhere(editor: Editor, project: Path) -> None:

@@ -53,6 +53,8 @@ class Problem:
     cell: int | None = None
     # The price a saved run gives this line, e.g. 3.1.
     measured: float | None = None
+    # "modelled" if that price was not measured; "" where the run does not say.
+    basis: str = ""
     # Rests on the look of a function nobody was seen to call: the line of its `def`.
     presumed: int | None = None
 

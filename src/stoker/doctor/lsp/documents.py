@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.config import Config, load
@@ -93,9 +93,7 @@ class OpenDocuments:
 
 def _price(problem: Problem, prices: PriceList) -> PricedProblem:
     price = prices.find(problem)
-    if price is None:
-        return PricedProblem(problem)
-    return PricedProblem(replace(problem, measured=price.speedup), price)
+    return PricedProblem(problem if price is None else price.attach_to(problem), price)
 
 
 def _run_folders(path: str) -> list[Path]:

@@ -15,6 +15,8 @@ from stoker.doctor.stall import find_stall
 
 SOURCE = "stoker"
 FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.{SOURCE}"
+# 1.04x would read as 1.0x, which is no gain.
+_NOTICEABLE = 1.05
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
     "warning": types.DiagnosticSeverity.Warning,
@@ -38,7 +40,8 @@ def diagnose(document: TextDocument, found: PricedProblem) -> types.Diagnostic:
 def describe_price(price: LinePrice) -> str:
     """`3.1x faster without it, measured in run 20261115-210754-3fa91c07`."""
     how = "modelled from" if price.basis == "modelled" else "measured in"
-    return f"{price.speedup:.1f}x faster without it, {how} run {price.run_id}"
+    gain = f"{price.speedup:.1f}x" if price.speedup >= _NOTICEABLE else "hardly"
+    return f"{gain} faster without it, {how} run {price.run_id}"
 
 
 def explain(found: PricedProblem) -> str:

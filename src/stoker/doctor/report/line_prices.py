@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from stoker.doctor.check.rule import Problem
@@ -24,6 +24,10 @@ class LinePrice:
     # "measured" or "modelled", "" where the record does not say.
     basis: str
     run_id: str
+
+    def attach_to(self, problem: Problem) -> Problem:
+        """The problem with this price."""
+        return replace(problem, measured=self.speedup, basis=self.basis)
 
 
 class PriceList:

@@ -32,8 +32,11 @@ def concise(problems: Sequence[Problem]) -> str:
 
 def _line(problem: Problem) -> str:
     mark = "" if problem.fix is None else "[*] " if problem.fix.safety == "safe" else "[unsafe fix] "
-    price = "" if problem.measured is None else f" (measured: {problem.measured:.1f}x)"
-    return f"{place(problem)}: {problem.code} {mark}{problem.kind}: {problem.message}{price}"
+    return f"{place(problem)}: {problem.code} {mark}{problem.kind}: {problem.message}{_price(problem)}"
+
+
+def _price(problem: Problem) -> str:
+    return "" if problem.measured is None else f" ({problem.basis or 'measured'}: {problem.measured:.1f}x)"
 
 
 def text(problems: Sequence[Problem]) -> str:
@@ -97,6 +100,7 @@ def to_json(problem: Problem) -> dict[str, Any]:
         "severity": problem.severity,
         "evidence": "static" if problem.measured is None else "measured",
         "measured_speedup": problem.measured,
+        "basis": problem.basis or None,
         "source": problem.source,
         "fix": fix,
     }
@@ -134,9 +138,8 @@ def sarif(problems: Sequence[Problem]) -> str:
 
 
 def _sarif_message(problem: Problem) -> str:
-    price = "" if problem.measured is None else f" (measured: {problem.measured:.1f}x)"
     cell = "" if problem.cell is None else f"cell {problem.cell}, line {problem.line}: "
-    return f"{cell}{problem.message}{price}"
+    return f"{cell}{problem.message}{_price(problem)}"
 
 
 def _location(problem: Problem) -> dict[str, Any]:
