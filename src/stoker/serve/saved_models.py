@@ -12,6 +12,8 @@ from stoker.tracking.store.address import Address
 from stoker.tracking.store.linking import MAKES
 from stoker.tracking.store.queries import open_reader
 
+_MOST_CHILDREN = 300
+
 
 @dataclass(frozen=True)
 class SavedModel:
@@ -31,12 +33,14 @@ def model_of(store: Address, named: str) -> SavedModel:
     """
     with open_reader(store) as reader:
         run = reader.resolve(named)
-        made = [one for one in reader.artifacts(run) if one.relation == MAKES and one.path]
+        # Of a program under `stoker run`, the trainings inside it have made the models.
+        ids = [run, *reader.children(run, _MOST_CHILDREN)]
+        made = [link for one in ids for link in reader.artifacts(one) if link.relation == MAKES and link.path]
     models = [one for one in made if one.path.endswith(".keras") or one.kind == "bundle"]
     if not models:
         raise UsageError(
-            f"run {run} saved no model: save one with keras.callbacks.ModelCheckpoint, or note the file with "
-            "run.artifact('model.keras', kind='model')"
+            f"run {run} saved no model: save one with keras.callbacks.ModelCheckpoint, train to the end with "
+            "stoker.fit(..., checkpoint=DIR), or note the file with run.artifact('model.keras', kind='model')"
         )
     newest = max(models, key=lambda one: one.time)
     place = Path(newest.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,52 @@ def test_from_training_to_the_server(tmp_path: Path, store: address.Address, cap
     (tmp_path / "model.keras").write_bytes(b"other")
     assert main(["export", history.run, out, "--force"]) == 2
     assert f"is not the file that run {history.run} made: it has been replaced" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("broken_off", [False, True], ids=["to the end", "by Ctrl-C"])
+def test_a_run_with_checkpoints_is_exported(tmp_path: Path, store: address.Address, broken_off: bool) -> None:
+    class Interrupt(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            if broken_off:
+                raise KeyboardInterrupt
+
+        get_state = set_state = None
+
+    model = small()
+    x = np.random.default_rng(3).random((64, 3)).astype("float32")
+    with stoker.track("around") as around, contextlib.suppress(KeyboardInterrupt):
+        stoker.fit(
+            model, x, x[:, 0] > 0.5, epochs=2, verbose=0, checkpoint=tmp_path / "run", callbacks=[Interrupt()]
+        )
+    around.flush()
+    out = tmp_path / "bundle"
+    assert main(["export", around.id, str(out)]) == 0
+    given = stoker.Predictor(out).predict(x[:5])
+    (answers,) = given.values() if isinstance(given, dict) else (given,)
+    assert np.allclose(answers, model.predict(x[:5], verbose=0))
+
+
+class Unsaved(keras.layers.Layer):
+    """Keras cannot save it: what it holds has no words in JSON."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = keras.layers.Dense(1)
+
+    def call(self, inputs: Any) -> Any:
+        return self.inner(inputs)
+
+    def get_config(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+def test_a_model_that_keras_cannot_save_is_trained_all_the_same(tmp_path: Path) -> None:
+    model = keras.Sequential([keras.Input((3,)), Unsaved()])
+    model.compile("sgd", "mse")
+    x = np.ones((8, 3), "float32")
+    history = stoker.fit(model, x, x[:, :1], verbose=0, checkpoint=tmp_path / "run")
+    assert len(history.history["loss"]) == 1
+    assert [one.suffix for one in (tmp_path / "run").iterdir() if "keras" in one.name] == []
 
 
 def asked(app: Any, count: int, more: float) -> None:

@@ -10,6 +10,7 @@
 | directory | names in order of saving, one process at a time (a POSIX lock, which dies with its process), pruning |
 | files, packing | the format: arrays, index, tail, checksums; plain values and arrays in one tree |
 | callback_state | what callbacks remember |
+| saved_model | `model.keras` beside the checkpoints, for `stoker export` |
 
 A file has its name only once it is complete and on the disk: temporary name, fsync, rename, fsync of the directory.
 Checkpoints are ordered by when they were saved, not by step: a run that goes back behind a spike saves lower steps

@@ -73,7 +73,13 @@ class TrainingRun:
                     Leaving(
                         signal.SIGINT, listen=not in_a_job() and self._can_save_on_ctrl_c()
                     ) as self._interrupted,
-                    Tracked(self.program, self._parameters(), self.given, self.request.callbacks) as tracked,
+                    Tracked(
+                        self.program,
+                        self._parameters(),
+                        self.given,
+                        self.request.callbacks,
+                        None if checkpoint is None else Checkpoint.of(checkpoint).directory,
+                    ) as tracked,
                 ):
                     history = self._train(resume, tracked)
                 history.run = tracked.run.id

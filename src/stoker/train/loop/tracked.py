@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from stoker.tracking.store import address
 from stoker.tracking.store.origins import note_origin
 from stoker.tracking.store.surroundings import describe_optimizer, find_program
 from stoker.tracking.store.tracking import TrackedRun, scalars
+from stoker.train.checkpoint.saved_model import save_model
 from stoker.train.program import TrainingProgram
 
 
@@ -32,8 +34,10 @@ class Tracked:
         params: Mapping[str, int | None],
         data: Mapping[str, Data],
         callbacks: Callbacks = None,
+        directory: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Only the chief of a job records the run."""
+        """Only the chief of a job records the run; `directory` has the run's checkpoints."""
+        self._directory = directory
         self._program = program
         self._callbacks = callbacks
         self._logged: set[str] = set()
@@ -54,13 +58,24 @@ class Tracked:
         self.run.__enter__()
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         for event in self._program.course.events:
             self.run.log(int(event["step"]), {f"event/{event['event']}": float(event["loss"])})
-        for file in _saved_models(self._callbacks):
+        for file in (*_saved_models(self._callbacks), *self._save_model(error)):
             self.run.artifact(file, kind="model")
         self.run.change(steps=self._steps, **self._rates())
-        self.run.__exit__(*error)
+        self.run.__exit__(kind, error, trace)
+
+    def _save_model(self, error: BaseException | None) -> list[Path]:
+        """The whole model beside its checkpoints, of a run that trained and was not broken off by a fault."""
+        is_saved = error is None or isinstance(error, KeyboardInterrupt)
+        # Several workers may have to agree on what a variable holds: one alone would wait for the others.
+        if self._directory is None or not self._steps or not is_saved or not self._program.group.alone:
+            return []
+        # The callbacks of several models see a stand-in for all of them.
+        model = self._program.model
+        file = save_model(model, self._directory) if isinstance(model, keras.Model) else None
+        return [] if file is None else [file]
 
     def _rates(self) -> dict[str, float]:
         """Steps and rows a second since the first call ended, where there was a second one."""
