@@ -71,6 +71,11 @@ def test_a_messy_file_is_trained_and_each_of_its_rows_answered(
     assert answer.status == 200, answer.body
     assert all(one == one for (one,) in answer.json()["predictions"])
     assert len(rows) == messy_files.ROWS
+    examples = asyncio.run(ask(app, "GET", "/try/homes")).json()["examples"]
+    # Real rows of the file, with a price from the least to the largest.
+    sizes = {(str(row["note"]), row["town"]) for row in rows}
+    assert len(examples) == 5
+    assert {(one["note"], one["town"]) for one in examples} <= sizes
     assert stoker.Predictor("runs/homes/bundle").predict(rows)["prediction"].shape == (messy_files.ROWS, 1)
 
 

@@ -14,7 +14,7 @@ ENOUGH, _MANY = 0.9, 0.5
 # How many different texts are tried first: most columns of words end here.
 _FIRST = 200
 # Decimal and thousands signs, the first of those that fit best counts.
-_SIGNS = ((".", ""), (".", ","), (",", "."), (",", ""), (".", " "), (",", " "), (".", "'"), (",", "'"))
+_SIGNS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
 _NAMES = {",": "','", ".": "'.'", " ": "a space", "'": "an apostrophe"}
 _COMMA_SIGNS = ((",", ""), (",", "."), (",", " "), (",", "'"), *_SIGNS)
 

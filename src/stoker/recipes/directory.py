@@ -35,7 +35,7 @@ from stoker.recipes.ejecting import Settings
 from stoker.recipes.progress import Trained, say
 from stoker.recipes.reading import describe_reading
 from stoker.recipes.report import describe_model, doubts, report, worst
-from stoker.recipes.rows import Inputs, Rows, count_repeated
+from stoker.recipes.rows import Inputs, Rows, count_repeated, example_rows
 from stoker.recipes.scores import Contender, Result, Score, contest, importance, verdict
 from stoker.serve.export import child
 from stoker.tf_internals.types import Dataset, Model
@@ -183,19 +183,26 @@ class Run:
                 balanced=balanced,
                 seed=self.settings.seed,
             )
-        self._export(model, best, train, contenders[0], result)
+        self._export(model, best, train, contenders[0], result, example_rows(train, seen))
         self._write(result, report(result, own, test, train.features, _pictures(own, test)))
         show(result)
         return result
 
     def _export(
-        self, model: Model, best: Trained, train: Dataset, contender: Contender, result: Result
+        self,
+        model: Model,
+        best: Trained,
+        train: Dataset,
+        contender: Contender,
+        result: Result,
+        examples: Inputs,
     ) -> None:
         scores = {name: score.value for name, score in contender.scores.items()}
         stoker.export(
             model,
             self.directory / BUNDLE,
             features=train,
+            examples=examples,
             evaluation={name: value for name, value in scores.items() if np.isfinite(value)},
             lineage={
                 "recipe": self.kind,

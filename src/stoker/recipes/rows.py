@@ -9,9 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stoker.data.array_types import Array
+from stoker.data.features import Feature
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Dataset
 
+# How many rows a bundle records as examples.
+_EXAMPLES = 5
 # An array, or a dict of arrays by column.
 Inputs: TypeAlias = Any
 
@@ -63,6 +66,26 @@ def rows_of(dataset: Dataset, most: int | None = None) -> Rows:
     else:
         joined = _join(inputs, most)
     return Rows(joined, _join(labels, most))
+
+
+def example_rows(dataset: Dataset, rows: Rows) -> Inputs:
+    """A few of the rows, from the least label to the largest, as a bundle takes them: categories as text."""
+    order = np.argsort(rows.labels, kind="stable")
+    chosen = order[np.linspace(0, len(order) - 1, min(_EXAMPLES, len(order))).astype(int)]
+    # The middle first: it is the usual row.
+    chosen = np.roll(chosen, -(len(chosen) // 2))
+    if not isinstance(rows.inputs, Mapping):
+        some = rows.inputs[chosen]
+        return {"text": some} if some.dtype == object else some
+    return {name: _as_text(dataset.features[name], one[chosen]) for name, one in rows.inputs.items()}
+
+
+def _as_text(feature: Feature, values: Array) -> Array:
+    if feature.kind != "category" or values.dtype == object:
+        return values
+    # The first word stands for a missing value.
+    words = np.array([None, *(feature.vocabulary or ())[1:]], dtype=object)
+    return words[values]
 
 
 def _join(parts: list[Array], most: int | None) -> Array:

@@ -309,7 +309,7 @@ def _report_leaks(kept: list[str], features: Features, rows: Rows, classes: bool
     for name in kept:
         if features[name].kind != "text" and gives_away(rows.inputs[name], rows.labels):
             say(
-                f"stoker: column {name!r} tells the target by itself: leave it out (--columns) if it is not known when "
+                f"stoker: column {name!r} tells the target by itself: leave it out (--exclude) if it is not known when "
                 "the model predicts"
             )
 

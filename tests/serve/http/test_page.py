@@ -104,3 +104,59 @@ def test_it_asks_for_the_token_and_fits_a_phone_in_the_dark(pets: tuple[Any, Pat
         assert opened.script("getComputedStyle(document.body).backgroundColor") == "rgb(21, 23, 27)"
         assert "Authorization: Bearer $TOKEN" in opened.text("#curl")
         opened.driver.get("about:blank")
+
+
+@pytest.fixture(scope="module")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of a table, with two rows of its file as examples."""
+    import keras
+
+    import stoker
+
+    where = tmp_path_factory.mktemp("homes")
+    lines = ["day,new,town,size,class"]
+    lines += [
+        f"2026-01-{1 + n % 28:02},{str(n % 3 == 0).lower()},{('Rome', 'Oslo')[n % 2]},{n}.5,{'ab'[n % 2]}"
+        for n in range(60)
+    ]
+    (where / "t.csv").write_text("\n".join(lines))
+    train: Any = stoker.data.csv(where / "t.csv", "class", 20, cache=False)
+    inputs = train.features.inputs()
+    scores = keras.layers.Dense(2, activation="softmax", name="probabilities")(train.features.encode(inputs))
+    examples = [
+        {"day": "2026-01-05", "new": True, "town": "Oslo", "size": 4.5},
+        {"day": "2026-01-28", "new": False, "town": None, "size": 9.5},
+    ]
+    stoker.export(keras.Model(inputs, scores), where / "bundle", train, examples=examples)
+    return where / "bundle"
+
+
+def test_a_table_has_lists_checkboxes_dates_and_rows_to_choose(homes: Path, opened: Browser) -> None:
+    with served(homes) as url:
+        opened.problems()
+        opened.open(url + "/")
+        opened.until("document.querySelectorAll('#fields label').length === 4")
+        values = (
+            "[...document.querySelectorAll('#fields label')].map((one) => one.querySelector('input, select'))"
+            ".map((one) => [one.type, one.type === 'checkbox' ? one.checked : one.value])"
+        )
+        wanted = [["date", "2026-01-05"], ["checkbox", True], ["select-one", '"Oslo"'], ["number", "4.5"]]
+        assert opened.script(values) == wanted
+        opened.click("#form button")
+        opened.until("document.querySelector('#answer').textContent !== ''")
+        assert opened.text("#label") in ("a", "b")
+        shown = opened.script("document.querySelector('#answer pre').textContent")
+        assert '"scores"' in shown
+        # The model's own name for the same numbers.
+        assert "probabilities" not in shown
+        assert '"new":true,"town":"Oslo"' in opened.script("document.querySelector('#curl').textContent")
+        opened.script("document.querySelector('#example').value = 1")
+        opened.script("document.querySelector('#example').onchange()")
+        wanted = [["date", "2026-01-28"], ["checkbox", False], ["select-one", ""], ["number", "9.5"]]
+        assert opened.script(values) == wanted
+        assert '"new":false,"town":null' in opened.script("document.querySelector('#curl').textContent")
+        opened.script("document.querySelector('#answer').replaceChildren()")
+        opened.click("#form button")
+        opened.until("document.querySelector('#label') !== null")
+        assert opened.problems() == []
+        opened.driver.get("about:blank")

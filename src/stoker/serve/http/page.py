@@ -10,6 +10,8 @@ from importlib import resources
 
 import numpy as np
 
+from stoker.serve.bundle import Bundle
+from stoker.serve.examples import Arrays
 from stoker.serve.http.messages import HttpResponse
 from stoker.serve.plane.models import ServedModels
 from stoker.serve.proof import read_recordings
@@ -22,6 +24,8 @@ _POLICY = (
 )
 # An example with more values than this is not shown in a text field.
 _MOST_VALUES = 4096
+# Rows to choose from, and categories in a list.
+_MOST_EXAMPLES, _MOST_CHOICES = 8, 200
 
 
 @cache
@@ -48,17 +52,45 @@ def describe_model(name: str, models: ServedModels) -> dict[str, object]:
         "version": version.number,
         "engine": version.predictor.engine.name,
         "inputs": [
-            {"name": one.name, "dtype": one.dtype, "shape": one.shape, "kind": one.kind}
+            {
+                "name": one.name,
+                "dtype": one.dtype,
+                "shape": one.shape,
+                "kind": one.kind,
+                "unit": one.unit,
+                "choices": _choices(one, known),
+            }
             for one in known.signature.inputs
         ],
         "labels": known.labels,
         "drift": [one.line for one in models.drifts(name) if one.sure],
-        "example": {field.name: _example(field, inputs[field.name][0]) for field in known.signature.inputs},
+        "example": _row(known, inputs, 0),
+        "examples": [_row(known, inputs, row) for row in range(_count_examples(inputs))],
     }
 
 
+def _row(known: Bundle, inputs: Arrays, row: int) -> dict[str, object]:
+    return {field.name: _example(field, inputs[field.name][row]) for field in known.signature.inputs}
+
+
+def _count_examples(inputs: Arrays) -> int:
+    """How many examples the page offers: one of images, whose pixels take much room."""
+    first = next(iter(inputs.values()))
+    return min(_MOST_EXAMPLES, len(first)) if all(one.ndim == 1 for one in inputs.values()) else 1
+
+
+def _choices(field: Field, known: Bundle) -> list[str] | None:
+    """The categories to choose from, the most frequent first; None if there are none, or too many."""
+    words = (known.description.get("statistics") or {}).get(field.name, {}).get("words")
+    if field.kind != "category" or not isinstance(words, list) or len(words) > _MOST_CHOICES:
+        return None
+    return [str(word) for word in words]
+
+
 def _example(field: Field, value: object) -> object:
-    """A value as a person would write it."""
+    """A value as a person would write it; None if it is missing."""
+    if field.kind == "category" and _plain(value) == field.missing:
+        return None
     if field.kind != "date" or value != value or not isinstance(value, np.number):
         return _plain(value)
     return str(np.array(int(value)).astype(f"datetime64[{UNITS.get(field.unit, field.unit)}]"))
@@ -72,4 +104,6 @@ def _plain(value: object) -> object:
     if value.size > _MOST_VALUES:
         return None
     plain = value.tolist()
+    if isinstance(plain, float) and plain != plain:
+        return None
     return [_plain(one) for one in plain] if value.dtype == object else plain

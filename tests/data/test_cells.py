@@ -1,0 +1,101 @@
+"""Cells as people write them: numbers with units and signs, dates in many forms, words for nothing."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from stoker.data.cell_dates import read_date
+from stoker.data.cell_guesses import guess_reading
+from stoker.data.cells import BadCellError, CellReading
+
+
+@pytest.mark.parametrize(
+    ("reading", "text", "value"),
+    [
+        (CellReading("number"), " 3.5 ", 3.5),
+        (CellReading("number"), "-1e-3", -0.001),
+        (CellReading("number", affix="m2"), "62.7 m2", 62.7),
+        (CellReading("number", affix="m²"), "62.7m²", 62.7),
+        (CellReading("number", affix="km/h"), "80 km/h", 80),
+        (CellReading("number", affix="%"), "12.5 %", 12.5),
+        (CellReading("number", affix="°c"), "\u22123 °C", -3),
+        (CellReading("number", thousands=",", affix="$"), "-$1,234.50", -1234.5),
+        (CellReading("number", thousands=",", affix="$"), "($1,234.50)", -1234.5),
+        (CellReading("number", decimal=",", thousands="."), "1.234,5", 1234.5),
+        (CellReading("number", decimal=",", thousands=" "), "1\u202f234,5", 1234.5),
+        (CellReading("number", affix="eur"), "EUR 12", 12),
+        (CellReading("whole"), "12345678901234567", 12345678901234567),
+        (CellReading("truth"), "Yes", 1.0),
+        (CellReading("truth"), "false", 0.0),
+        (CellReading("number", gaps=("void",)), "void", None),
+        *((CellReading("number"), text, None) for text in ("", "  ", "N/A", "-", "?", "#DIV/0!", "nan")),
+        *(
+            (CellReading("number"), text, "bad")
+            for text in ("0x1F", "old", "A12", "3-5", "12:30", "1,2", "5 kg")
+        ),
+        (CellReading("number", thousands=","), "12,34", "bad"),
+        (CellReading("truth"), "maybe", "bad"),
+        (CellReading("date", unit="D"), "soon", "bad"),
+    ],
+)
+def test_cells_are_read(reading: CellReading, text: str, value: float | str | None) -> None:
+    if value != "bad":
+        assert reading.read(text) == value
+        return
+    with pytest.raises(BadCellError):
+        reading.read(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2026-03-05", "2026/3/5", "5.3.2026", "05/03/2026", "05-Mar-2026", "5 March 2026", "March 5, 2026"),
+        *("Thu, 5 Mar 2026", "5th Mar 2026", "20260305", "46086", "5. März 2026", "05/03/26"),
+    ],
+)
+def test_dates_are_read(text: str) -> None:
+    day = (datetime.date(2026, 3, 5) - datetime.date(1970, 1, 1)).days
+    assert read_date(text, "D", day_first=True) == day
+
+
+def test_times_are_read_in_utc() -> None:
+    noon = int(datetime.datetime(2026, 3, 5, 12, 30, tzinfo=datetime.timezone.utc).timestamp())
+    for text in ("2026-03-05 12:30", "2026-03-05T12:30:00Z", "05/03/2026 12:30 PM", "2026-03-05 13:30+01:00"):
+        assert read_date(text, "s", day_first=True) == noon
+    assert read_date("2026-03-05T12:30:00.25", "ms", day_first=True) == noon * 1000 + 250
+    # Only one of both is possible.
+    assert read_date("03/25/2026", "D", day_first=True) == read_date("25/03/2026", "D", day_first=False)
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-13-01", "30/02/2026", "1.2.3", "10.0.0.1", "25:00", "2026", "May", "13/13/2026"]
+)
+def test_other_texts_are_no_dates(text: str) -> None:
+    assert read_date(text, "s", day_first=True) is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "how"),
+    [
+        (["1,234.5", "12", "1,000"], "number, ',' between thousands"),
+        (["1.234,5", "12", "0,5"], "number, '.' between thousands, decimal comma"),
+        (["12,5", "0,512"], "number, decimal comma"),
+        (["1'000", "2'500'000"], "number, an apostrophe between thousands"),
+        (["3 kg", "4 kg", "5"], "number, 'kg' taken off"),
+        (["13/04/2026", "02/04/2026"], "date, day/month/year"),
+        (["04/13/2026", "04/02/2026"], "date, month/day/year"),
+        (["04/03/2026", "05/02/2026"], "date, day/month/year (it could be month/day/year)"),
+        (["2026-01-02", "45000"], "date"),
+        (["red", "green"], None),
+        (["A12", "B7"], None),
+        (["12 Main St", "7 Elm Rd"], None),
+        (["3rd", "4th", "1st"], None),
+        (["45000", "45001"], "number"),
+        (["", "-"], None),
+    ],
+)
+def test_how_cells_are_written_is_guessed(texts: list[str], how: str | None) -> None:
+    found = guess_reading(dict.fromkeys(texts, 10))
+    assert (found and found.how) == how
