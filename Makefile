@@ -135,9 +135,10 @@ bench-check: $(READY)
 bench-page: $(READY) browser
 	PYTHONPATH=. $(BIN)/python benchmarks/page.py
 
-# The price of each example, predicted and measured. Needs the software GPU's C++ compiler for its last rows.
+# The prices of examples and of whole programs, predicted and measured. Needs the software GPU's C++ compiler for its last rows.
 bench-whatif: $(BENCH_READY)
 	$(BIN)/python benchmarks/whatif.py --order --plot benchmarks/whatif.svg
+	$(BIN)/python benchmarks/whatif.py --programs all
 
 bench-guard: $(READY)
 	$(BIN)/python benchmarks/guard.py

@@ -220,9 +220,11 @@ def summary(found: list[Outcome]) -> str:
     by_program: defaultdict[str, list[Outcome]] = defaultdict(list)
     for o in found:
         by_program[o.program].append(o)
+    ratios = [o.high / o.low for o in found if o.error is not None]
     firsts = [verdict for rows in by_program.values() if (verdict := first_is_best(rows)) is not None]
     return (
         f"{len(found)} pairs, {len(found) - len(errors)} without a price. Median error {statistics.median(errors):.0%} "
         f"(target 10 %), worst {max(errors):.0%} (target 50 %), inside the bounds {sum(o.inside for o in found)} of "
-        f"{len(found)} (target 9 of 10), the highest price gains most in {sum(firsts)} of {len(firsts)} programs."
+        f"{len(found)} (target 9 of 10), upper to lower bound {statistics.median(ratios):.2f} (median; target 1.3), "
+        f"the highest price gains most in {sum(firsts)} of {len(firsts)} programs (target 9 of 10)."
     )

@@ -3,6 +3,7 @@
 | module | subject |
 |---|---|
 | recording | one step of each kind of step, recorded while the program runs |
+| marking | when each op of other steps began and ended, so whose time a step's time is |
 | rebuilding | a recorded step made again, op by op or as one graph |
 | checking | whether the rebuilt step computes what the recorded one did; the variables, set and put back |
 | timing | ways to do a step's work, timed in turn within a budget |
@@ -14,9 +15,9 @@
 | calls_alone | the trial of a starved step: what its calls take on a batch that is there |
 | laboratory | all experiments of a run, after the program has ended |
 
-While the program runs, only `recording` is at work, for a few steps. The rest happens in the same process when the
-program has ended by itself: nothing it has done can change any more. What an experiment gives is a row of the record's
-table `experiments`; `doctor/pricing` puts it into the replay in place of what it would assume.
+While the program runs, only `recording` and `marking` are at work, for a few steps. The rest happens in the same process
+when the program has ended by itself: nothing it has done can change any more. What an experiment gives is a row of the
+record's table `experiments`; `doctor/pricing` puts it into the replay in place of what it would assume.
 
 A step that cannot be rebuilt, or that computes something else when it is, keeps its modelled price. So does everything
 on a device that works beside the host.

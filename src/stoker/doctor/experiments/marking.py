@@ -26,6 +26,8 @@ MOST_MARKS = 32
 LEAST_MARKS = 4
 # An op, with the Python before it, that took longer than this many times the usual, and so much more, was interrupted.
 _INTERRUPTED, _INTERRUPTED_NS = 1.5, 20_000
+# On a busy machine steps of compiled calls take up to so many times as long as the marked ones, though all are alike.
+_BLOCKED = 2.0
 # Python of a loop that takes longer is work by itself.
 LONG_PYTHON_NS = 500_000
 
@@ -148,7 +150,11 @@ def part_of(marks: Sequence[MarkedStep], ops: int, own: OwnOps) -> PartOfStep | 
         for place in own.places | own.waits:
             part += max(0.0, gap[place] - own.python_that_stays(place, python[place]))
         parts.append(part / 1e9)
-    return PartOfStep(steps, parts, _mean_s(marks))
+    mean_s = _mean_s(marks)
+    if own.apart and mean_s < _BLOCKED * statistics.median(steps):
+        # A compiled call blocks this thread while others of the process wait for a processor.
+        mean_s = 0.0
+    return PartOfStep(steps, parts, mean_s)
 
 
 def _gaps(mark: MarkedStep) -> list[int]:

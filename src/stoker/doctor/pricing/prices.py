@@ -31,7 +31,7 @@ _BEYOND_ALL = 1e4
 _REPEATS = 0.05
 # A repair that was timed gains up to so much more or less, as a logarithm: among the rest of a step caches are colder
 # than in experiments, and a measured run is a little slower than a plain one.
-_TIMED = 0.1
+_TIMED = 0.13
 # Of a run, a loss too small to say that its price is unknown.
 _NEGLIGIBLE = 0.02
 MEASURED, MODELLED = "measured", "modelled"

@@ -5,6 +5,7 @@ This is the hottest probe. It counts every op, but looks at the stack only every
 
 from __future__ import annotations
 
+import sys
 import threading
 import weakref
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
 from stoker import clock
-from stoker.doctor.attach.sites import SiteKey
+from stoker.doctor.attach.sites import USER, SiteKey
 from stoker.doctor.probes.loop_turns import UserFrame
 from stoker.doctor.probes.parts.eager import SAMPLE_S, EagerPart
 from stoker.doctor.probes.probe import Probe
@@ -179,19 +180,19 @@ class EagerOps(Probe):
         return self.dispatching(original, count)
 
     def _update(self, original: Callable[P, T]) -> Callable[P, T]:
-        """Wrap an update of a variable: a loop that only updates steps, too."""
+        """Wrap an update of a variable by a line of the user's: a loop that only updates steps, too."""
         recorder, steps = self.recorder, self._steps
 
         def run(*args: P.args, **kwds: P.kwargs) -> T:
             result = original(*args, **kwds)
             if recorder.top == PYTHON and self.active and not steps.trains_or_calls and not steps.keras_depth:
-                self.safely(self._count_update)
+                self.safely(self._count_update, sys._getframe(1).f_code.co_filename)
             return result
 
         return run
 
-    def _count_update(self) -> None:
-        if self.recorder.on_main_thread() and eager.is_eager():
+    def _count_update(self, file: str) -> None:
+        if self.recorder.sites.kind_of(file) == USER and self.recorder.on_main_thread() and eager.is_eager():
             self._steps.event(LAYERS, "update", clock.now_ns())
 
     def _is_nested(self, tape: GradientTape) -> bool:
