@@ -226,6 +226,9 @@ class SteppingRow(Section):
     eager_ops: int = 0
     eager_s: float = 0.0
     eager_op_s: float = 0.0
+    # Seconds that were not measured but estimated from the rest, and the standard error of such an estimate as a share.
+    estimated_s: float = 0.0
+    estimate_error: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ class BufferPatch:
         wrap: Callable[[Callable[..., int]], Callable[..., int]],
         refusals: tuple[type[BaseException], ...] = (),
     ) -> None:
+        self._is_in = False
         self._slot = buffer_slot(tensor_type)
         self._address = self._slot.value
         self._below = _PROTOTYPE(self._address or 0)
@@ -44,18 +45,20 @@ class BufferPatch:
         _wrappers.append(self._wrapper)
 
     def put_in(self) -> None:
-        """Put the wrapper around what is in the slot now."""
+        """Put the wrapper around what is in the slot now, unless it is still below someone else's."""
         address = self._slot.value
         if address is None:
             raise RuntimeError("EagerTensor has no buffer slot")
-        if address != self._ours:
+        if not self._is_in:
             self._address, self._below = address, _PROTOTYPE(address)
             self._slot.value = self._ours
+            self._is_in = True
 
     def take_out(self) -> None:
         """Restore the slot. If someone has wrapped ours since, it stays below theirs."""
         if self._slot.value == self._ours:
             self._slot.value = self._address
+            self._is_in = False
 
 
 def buffer_slot(tensor_type: type) -> ctypes.c_void_p:

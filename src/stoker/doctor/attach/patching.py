@@ -25,32 +25,74 @@ def as_framework(function: F) -> F:
     return function
 
 
+class Replacement:
+    """One function put in the place of another. It can be taken out and put back any number of times."""
+
+    def __init__(self, owner: object, name: str, make: Callable[[Any], object]) -> None:
+        self._owner, self._name, self._make = owner, name, make
+        self._below: object = _MISSING
+        self._wrapper: object = None
+        self._is_in = False
+
+    def put_in(self) -> None:
+        """Set the attribute to what `make` makes of its value, made anew if that is not the one it had."""
+        if self._is_in:
+            return
+        own = vars(self._owner).get(self._name, _MISSING)
+        if self._wrapper is None or own is not self._below:
+            self._below = own
+            self._wrapper = as_framework(self._make(getattr(self._owner, self._name)))
+        setattr(self._owner, self._name, self._wrapper)
+        self._is_in = True
+
+    def take_out(self) -> None:
+        """Restore the attribute. If someone has patched over ours, it stays below theirs."""
+        if not self._is_in or vars(self._owner).get(self._name) is not self._wrapper:
+            return
+        if self._below is _MISSING:
+            delattr(self._owner, self._name)
+        else:
+            setattr(self._owner, self._name, self._below)
+        self._is_in = False
+
+
 class Patches:
     """A set of patches that are taken out together. A subclass puts them in, in `attach`."""
 
     def __init__(self) -> None:
         self.active = True
         self._undo: list[Callable[[], None]] = []
+        # What `pause` takes out for a while: pairs of functions that put in and take out.
+        self._pausable: list[tuple[Callable[[], None], Callable[[], None]]] = []
 
     def attach(self) -> None:
         """Put the patches in. TensorFlow is imported by now."""
         raise NotImplementedError
 
-    def replace(self, owner: object, name: str, make: Callable[[Any], object]) -> None:
-        """Set `owner.name` to `make(original)`, to be undone by `detach`."""
-        own = vars(owner).get(name, _MISSING)
-        replacement = as_framework(make(getattr(owner, name)))
-        setattr(owner, name, replacement)
+    def replace(
+        self, owner: object, name: str, make: Callable[[Any], object], pausable: bool = False
+    ) -> None:
+        """Set `owner.name` to `make(original)`, to be undone by `detach`, and for a while by `pause` if `pausable`."""
+        replacement = Replacement(owner, name, make)
+        replacement.put_in()
+        self._undo.append(replacement.take_out)
+        if pausable:
+            self.let_pause(replacement.put_in, replacement.take_out)
 
-        def undo() -> None:
-            # Someone may have patched over us since; then ours stays below theirs, inactive.
-            if vars(owner).get(name) is replacement:
-                if own is _MISSING:
-                    delattr(owner, name)
-                else:
-                    setattr(owner, name, own)
+    def let_pause(self, put_in: Callable[[], None], take_out: Callable[[], None]) -> None:
+        """Have `pause` and `resume` call these."""
+        self._pausable.append((put_in, take_out))
 
-        self._undo.append(undo)
+    def pause(self) -> None:
+        """Take the pausable patches out, last first."""
+        for _, take_out in reversed(self._pausable):
+            take_out()
+
+    def resume(self) -> None:
+        """Put the pausable patches back, unless all have been taken out for good."""
+        if self.active:
+            for put_in, _ in self._pausable:
+                put_in()
 
     def add(self, owner: object, name: str, function: object) -> None:
         """Set an attribute that `owner` does not have, to be removed by `detach`; does nothing if it has one."""

@@ -149,6 +149,10 @@ class StepRecorder:
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             self._fail(error)
 
+    def is_recording(self) -> bool:
+        """Whether a step is being recorded."""
+        return self._current is not None
+
     def _is_reported(self, count: StepCount) -> bool:
         return eager.has_started() and any(one is count for one in self._steps.reported())
 

@@ -71,6 +71,8 @@ class Attachment:
         if settings.experiments_s != 0.0:
             self._steps = StepRecorder(self._session.steps, self._session.recorder)
             self._session.steps.on_step_end = self._steps.step_ended
+            self._session.is_recording = self._steps.is_recording
+        self._session.pauses.enable()
         inherited.run, inherited.store = settings.facts.id, settings.store
 
     def start(self) -> None:

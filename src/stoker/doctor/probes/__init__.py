@@ -12,6 +12,7 @@ line. When asked, it returns what it knows as its part of the `Measurements`. `s
 | probe | what every probe is: patches that take themselves out if they fail |
 | recorder | the running books: one sum per account, one tally per site |
 | spans, steps, loop_turns | a few windows kept span by span; what counts as a step; turns of the user's loops |
+| pauses, stretches | when measuring pauses; what a measured stretch of steps says about the pause after it |
 | host_sync, transfer | tensors read back; host data copied in |
 | eager_ops, graph_calls, retrace | ops one by one; calls of compiled functions; traces and what caused them |
 | input_wait, checkpoints, keras_loop | tf.data; saving and loading; `fit`, `evaluate`, `predict` and their callbacks |
@@ -19,9 +20,10 @@ line. When asked, it returns what it knows as its part of the `Measurements`. `s
 | device, memory, environment | the device and its driver; memory over time; machine, build and variables |
 
 Why sums: the recorder keeps one sum per account and one tally per site, so memory does not grow with the run. Spans are
-kept only for a few windows of consecutive steps, for the replay and the timeline. The host's time is exact. No Python
-hook can see *inside* a compiled function: windows of TensorFlow's profiler give the proportions (kernels, waiting for
-input, starting the graph) by which `diagnosis.ledger` divides the exact total.
+kept only for a few windows of consecutive steps, for the replay and the timeline. The host's time is exact, except for
+programs with short steps under `stoker run`, whose measuring pauses most of the time (pauses.py). No Python hook can see
+*inside* a compiled function: windows of TensorFlow's profiler give the proportions (kernels, waiting for input,
+starting the graph) by which `diagnosis.ledger` divides the total.
 
 Rules for probes:
 
@@ -30,6 +32,8 @@ Rules for probes:
 - The wrapped call runs exactly once, with its arguments and its exception untouched.
 - Nothing of the program is kept alive: text and numbers are stored, not tensors or functions.
 - A hot path (an op, a call) looks at the stack rarely; a rare one may look every time.
+- A patch on a hot path is `pausable`: it is out while measuring pauses, and what it counts is in `Probe.growing`, so
+  that it can be estimated. A patch on what happens rarely is never out.
 - Wrappers count as frames of the framework (`attach.patching.as_framework`), so that the traceback filters of
   TensorFlow and Keras leave them out.
 """

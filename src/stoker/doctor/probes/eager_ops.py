@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import ParamSpec, TypeVar
 
@@ -16,8 +16,8 @@ from stoker import clock
 from stoker.doctor.attach.sites import USER, SiteKey
 from stoker.doctor.probes.loop_turns import UserFrame
 from stoker.doctor.probes.parts.eager import SAMPLE_S, EagerPart
-from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.recorder import DISPATCH, EAGER, MAX_SITES, PYTHON, Placed, Recorder
+from stoker.doctor.probes.probe import Growing, Probe
+from stoker.doctor.probes.recorder import DISPATCH, EAGER, MAX_SITES, PAUSED, PYTHON, Placed, Recorder
 from stoker.doctor.probes.steps import LAYERS, TAPES, Steps
 from stoker.tf_internals import eager
 from stoker.tf_internals.types import GradientTape
@@ -50,6 +50,8 @@ class EagerOps(Probe):
         super().__init__(recorder)
         self._steps = steps
         self.count = 0
+        # Tapes that were opened.
+        self.tapes = 0
         self.ns = 0
         self.op_ns = 0
         self.stacks: dict[tuple[UserFrame, ...], Dispatched] = {}
@@ -65,11 +67,22 @@ class EagerOps(Probe):
     def attach(self) -> None:
         import tensorflow as tf
 
-        self.replace(*eager.op_dispatch(), self._dispatch)
+        self.replace(*eager.op_dispatch(), self._dispatch, pausable=True)
         self.replace(tf.GradientTape, "__enter__", self._tape)
-        self.replace(tf.GradientTape, "gradient", self.dispatching)
+        self.replace(tf.GradientTape, "gradient", self.dispatching, pausable=True)
         for place in eager.variable_updates():
             self.replace(*place, self._update)
+
+    def resume(self) -> None:
+        super().resume()
+        # What a pause added is not what the next sample saw.
+        self._sampled_count, self._sampled_ns = self.count, self.ns
+
+    def growing(self) -> Iterable[Growing]:
+        yield self, ("count",), ("ns", "op_ns")
+        for found in list(self.stacks.values()):
+            yield found, ("ops", "samples", "between"), ("ns",)
+        yield from self.growing_tallies("tape")
 
     def measure(self, ended: bool) -> EagerPart:
         stacks = {stack: replace(found) for stack, found in list(self.stacks.items())}
@@ -84,7 +97,9 @@ class EagerOps(Probe):
             top = recorder.top
             # Ops inside a span (the next batch, a checkpoint, a read) belong to that span.
             if (top != PYTHON and top != DISPATCH) or get_ident() != main_thread:
-                return original(*args)
+                if not recorder.wakes():
+                    return original(*args)
+                top = recorder.top
             started = now()
             gap = started - recorder.since
             if gap < _LIBRARY_GAP_NS:
@@ -146,6 +161,8 @@ class EagerOps(Probe):
         recorder = self.recorder
 
         def run(*args: P.args, **kwds: P.kwargs) -> T:
+            if recorder.top == PAUSED:
+                recorder.wakes()
             if recorder.top != PYTHON or not self.active or not recorder.on_main_thread():
                 return original(*args, **kwds)
             recorder.enter(DISPATCH)
@@ -202,9 +219,16 @@ class EagerOps(Probe):
         return len(self._tapes) > 1
 
     def _tape(self, original: Callable[[GradientTape], T]) -> Callable[[GradientTape], T]:
+        recorder = self.recorder
+
         def enter(tape: GradientTape) -> T:
-            if self.active and self.recorder.top in (PYTHON, DISPATCH) and self.recorder.on_main_thread():
-                self.safely(self._count_tape, tape)
+            if self.active and recorder.top in (PYTHON, DISPATCH, PAUSED) and recorder.on_main_thread():
+                self.tapes += 1
+                if recorder.top != PAUSED:
+                    self.safely(self._count_tape, tape)
+                elif recorder.is_due:
+                    # This step is counted in the pause, since what comes before it was.
+                    recorder.on_wake()
             return original(tape)
 
         return enter

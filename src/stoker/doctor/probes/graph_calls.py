@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from stoker.doctor.attach.patching import Replacement
 from stoker.doctor.attach.sites import SiteKey, definition
 from stoker.doctor.probes.parts.functions import CallsPart
-from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.recorder import DISPATCH, GRAPH, PYTHON, Recorder
+from stoker.doctor.probes.probe import Growing, Probe
+from stoker.doctor.probes.recorder import DISPATCH, GRAPH, PAUSED, PYTHON, Recorder
 from stoker.doctor.probes.retrace import Retrace
 from stoker.doctor.probes.steps import CALLS, TRAINING, Steps
 from stoker.tf_internals import eager, functions
@@ -85,21 +87,40 @@ class GraphCalls(Probe):
         self._current: CalledFunction | None = None
 
     def attach(self) -> None:
-        self.replace(*functions.function_call(), self._call)
-        self.replace(*eager.function_execution(), self._execute)
+        call = Replacement(*functions.function_call(), self._call)
+        call.put_in()
+        self.on_detach(call.take_out)
+        # Keras' loops count their steps without it; in the user's own loops calls are what steps are counted by.
+        self.let_pause(call.put_in, lambda: call.take_out() if self._steps.keras_depth else None)
+        self.replace(*eager.function_execution(), self._execute, pausable=True)
+
+    def growing(self) -> Iterable[Growing]:
+        for entry in list(self.functions.values()):
+            counts = ("calls",) if self._steps.keras_depth else ()
+            yield entry, counts, ("ns", "graph_ns", "dispatch_ns")
+            for execution in list(entry.executions.values()):
+                yield execution, ("calls",), ("ns",)
 
     def measure(self, ended: bool) -> CallsPart:
         return CallsPart(list(self.functions.values()))
 
     def _call(self, original: Callable[..., T]) -> Callable[..., T]:
-        recorder = self.recorder
+        recorder, known_functions = self.recorder, self._known
+        get_ident, main_thread = threading.get_ident, recorder.main_thread
 
         def call(function: CompiledFunction, *args: object, **kwds: object) -> T:
-            if (
-                not self.active
-                or (recorder.top != PYTHON and recorder.top != DISPATCH)
-                or not recorder.on_main_thread()
-            ):
+            if not self.active or get_ident() != main_thread:
+                return original(function, *args, **kwds)
+            if recorder.top == PAUSED:
+                known = known_functions.get(id(function))
+                if known is not None and not recorder.is_due:
+                    self._current = known[0]
+                    known[0].calls += 1
+                    result = original(function, *args, **kwds)
+                    self._current = None
+                    return result
+                recorder.on_wake()
+            if recorder.top != PYTHON and recorder.top != DISPATCH:
                 return original(function, *args, **kwds)
             outer, totals = self._current, recorder.totals
             entry = self.safely(self._enter, function, args, kwds)
@@ -128,7 +149,10 @@ class GraphCalls(Probe):
         recorder = self.recorder
 
         def call_function(context: object, name: bytes, *args: object, **kwds: object) -> T:
-            if (recorder.top != PYTHON and recorder.top != DISPATCH) or not recorder.on_main_thread():
+            top = recorder.top
+            if (
+                (top != PYTHON and top != DISPATCH) or not recorder.on_main_thread()
+            ) and not recorder.wakes():
                 return original(context, name, *args, **kwds)
             started = recorder.enter(GRAPH)
             if not recorder.first_dispatch_ns:

@@ -7,15 +7,15 @@ tensor and iterating over one are reads with a cost of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from stoker import clock
 from stoker.doctor.attach.buffer_slot import BufferPatch
 from stoker.doctor.attach.sites import FRAMEWORK
 from stoker.doctor.probes.parts.tallies import ReadsPart
-from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.recorder import CHECKPOINT, PYTHON, SYNC, Recorder
+from stoker.doctor.probes.probe import Growing, Probe
+from stoker.doctor.probes.recorder import CHECKPOINT, PAUSED, PYTHON, SYNC, Recorder
 from stoker.doctor.probes.steps import READS, Steps
 from stoker.tf_internals import eager
 from stoker.tf_internals.types import Tensor
@@ -41,14 +41,23 @@ class HostSync(Probe):
 
     def attach(self) -> None:
         tensor = eager.tensor_type()
-        self.replace(*eager.tensor_read(), lambda f: self._reader(f, "numpy"))
+        self.replace(*eager.tensor_read(), lambda f: self._reader(f, "numpy"), pausable=True)
         for name in ("__str__", "__repr__", "__format__"):
-            self.replace(tensor, name, lambda f: self._reader(f, "format"))
-        self.replace(tensor, "__iter__", self._iteration)
-        self.replace(*eager.dlpack_export(), lambda f: self._reader(f, "dlpack"))
+            self.replace(tensor, name, lambda f: self._reader(f, "format"), pausable=True)
+        self.replace(tensor, "__iter__", self._iteration, pausable=True)
+        self.replace(*eager.dlpack_export(), lambda f: self._reader(f, "dlpack"), pausable=True)
         buffer = BufferPatch(tensor, lambda f: self._reader(f, "buffer"))
         buffer.put_in()
         self.on_detach(buffer.take_out)
+        self.let_pause(buffer.put_in, buffer.take_out)
+
+    def pause(self) -> None:
+        # A read waits for a device that runs beside the host, perhaps long: that must be seen.
+        if not self._waits():
+            super().pause()
+
+    def growing(self) -> Iterable[Growing]:
+        return self.growing_tallies("sync")
 
     def measure(self, ended: bool) -> ReadsPart:
         return ReadsPart(self.recorder.tallies_of("sync"))
@@ -62,6 +71,8 @@ class HostSync(Probe):
             if self._depth:
                 # A read inside a read, such as a format that calls numpy.
                 return original(tensor, *args)
+            if self.recorder.top == PAUSED and not self.recorder.wakes():
+                return self._read_in_pause(original, tensor, args, how)
             started = self._begin()
             try:
                 value = original(tensor, *args)
@@ -78,7 +89,7 @@ class HostSync(Probe):
     def _iteration(self, original: Callable[[Tensor], Iterator[T]]) -> Callable[[Tensor], Iterator[T]]:
         def iterate(tensor: Tensor) -> Iterator[T]:
             elements = original(tensor)
-            if not self.active or not self.recorder.on_main_thread():
+            if not self.active or not self.recorder.on_main_thread() or self.recorder.top == PAUSED:
                 yield from elements
                 return
             first = True
@@ -106,6 +117,25 @@ class HostSync(Probe):
         ended = self.recorder.leave()
         self._depth -= 1
         self.safely(self._count, tensor, started, ended, how, size)
+
+    def _read_in_pause(
+        self, original: Callable[..., T], tensor: Tensor, args: tuple[object, ...], how: str
+    ) -> T:
+        """A read while measuring pauses: measured if it takes long."""
+        started = clock.now_ns()
+        value = original(tensor, *args)
+        ended = clock.now_ns()
+        if ended - started > self.recorder.heavy_ns:
+            self.recorder.charge(SYNC, started, ended)
+            self.safely(self._count, tensor, started, ended, how)
+        return value
+
+    @staticmethod
+    def _waits() -> bool:
+        """Whether work may still be queued when an op returns."""
+        import tensorflow as tf
+
+        return eager.is_async() or bool(tf.config.list_logical_devices("GPU"))
 
     def _read_on_other_thread(
         self, original: Callable[..., T], tensor: Tensor, args: tuple[object, ...], how: str

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import TypeVar
 
+from stoker import clock
 from stoker.doctor.attach import announced
 from stoker.doctor.attach.sites import KERAS_LOOP, SiteKey
 from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.probes.pipelines import FIRST_ELEMENT, Pipeline, UserStage
-from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.recorder import DISPATCH, INPUT, PYTHON, STARTUP, TEARDOWN, Recorder
+from stoker.doctor.probes.probe import Growing, Probe
+from stoker.doctor.probes.recorder import DISPATCH, INPUT, PAUSED, PYTHON, STARTUP, TEARDOWN, Recorder
 from stoker.records import TuningRow
 from stoker.tf_internals import datasets, iterators
 from stoker.tf_internals.types import Dataset, DatasetIterator
@@ -79,6 +80,9 @@ class InputWait(Probe):
         self.on_detach(announced.listen(announced.TUNE, self._announced_tuning))
         self.on_detach(announced.listen(announced.TUNED, self._announced_report))
 
+    def growing(self) -> Iterable[Growing]:
+        return [(pipeline, (), ("wait_ns",)) for pipeline in list(self.pipelines.values())]
+
     def measure(self, ended: bool) -> InputPart:
         return InputPart(list(self.pipelines.values()), list(self.tunings))
 
@@ -130,9 +134,14 @@ class InputWait(Probe):
         recorder = self.recorder
 
         def get_next(iterator: DatasetIterator, *args: object, **kwds: object) -> T:
-            if (
+            top = recorder.top
+            if top == PAUSED and self.active and recorder.on_main_thread():
+                iteration = self._iterations.get(id(iterator))
+                if iteration is not None and not iteration.fresh and not recorder.wakes():
+                    return self._next_in_pause(iteration, original, iterator, args, kwds)
+            elif (
                 not self.active
-                or (recorder.top != PYTHON and recorder.top != DISPATCH)
+                or (top != PYTHON and top != DISPATCH)
                 or not recorder.on_main_thread()
                 or not self._eager()
             ):
@@ -147,12 +156,30 @@ class InputWait(Probe):
 
         return get_next
 
+    def _next_in_pause(
+        self,
+        iteration: _Iteration,
+        original: Callable[..., T],
+        iterator: DatasetIterator,
+        args: tuple[object, ...],
+        kwds: dict[str, object],
+    ) -> T:
+        """Count an element while measuring pauses; a long wait for it is measured all the same."""
+        started = clock.now_ns()
+        element = original(iterator, *args, **kwds)
+        ended = clock.now_ns()
+        iteration.pipeline.elements += 1
+        if ended - started > self.recorder.heavy_ns:
+            self.recorder.charge(INPUT, started, ended)
+            iteration.pipeline.wait_ns += ended - started
+        return element
+
     def _teardown(self) -> Callable[[DatasetIterator], None]:
         """Time an iterator that goes away: it waits for tf.data's autotuner, up to seconds."""
         recorder = self.recorder
 
         def delete(iterator: DatasetIterator) -> None:
-            if self.active and recorder.top in (PYTHON, DISPATCH) and recorder.on_main_thread():
+            if self.active and recorder.top in (PYTHON, DISPATCH, PAUSED) and recorder.on_main_thread():
                 started = recorder.enter(TEARDOWN)
                 try:
                     iterators.drop_resource(iterator)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from stoker import clock
 from stoker.doctor.attach import announced
 from stoker.doctor.attach.patching import as_framework
 from stoker.doctor.attach.sites import USER, SiteKey, definition
@@ -15,10 +16,10 @@ from stoker.doctor.probes.eager_ops import EagerOps
 from stoker.doctor.probes.graph_calls import leading_dimension
 from stoker.doctor.probes.input_wait import batch_size
 from stoker.doctor.probes.parts.keras import KerasPart
-from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PYTHON, SYNC, Recorder
+from stoker.doctor.probes.probe import Growing, Probe
+from stoker.doctor.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PAUSED, PYTHON, SYNC, Recorder
 from stoker.doctor.probes.retrace import nbytes_of
-from stoker.doctor.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, Steps
+from stoker.doctor.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, StepCount, Steps
 from stoker.tf_internals import keras_optimizers
 from stoker.tf_internals.types import Callback, CallbackList, EpochIterator, Model, Optimizer
 
@@ -89,6 +90,7 @@ class KerasLoop(Probe):
         self._steps = steps
         self._batch_size = 0
         self._begin_step = 0
+        self._last_batch = -1
         self._epoch_batches: int | None = None  # 0 if unknown; None before the loop has its iterator
         self._batches = 0
         self._wrapped: set[type] = set()
@@ -109,17 +111,19 @@ class KerasLoop(Probe):
         self.replace(*keras_training.epoch_iterator_creation(), self._epoch_iterator)
         callbacks = keras.callbacks.CallbackList
         self.replace(callbacks, "__init__", self._callback_list)
-        self.replace(callbacks, "on_train_batch_begin", self._batch_begin)
-        self.replace(callbacks, "on_test_batch_begin", self._batch_begin)
-        self.replace(callbacks, "on_predict_batch_begin", self._batch_begin)
+        for phase in ("train", "test", "predict"):
+            self.replace(callbacks, f"on_{phase}_batch_begin", self._batch_begin, pausable=True)
         self.replace(callbacks, "on_train_batch_end", partial(self._batch_end, TRAINING, "fit"))
         self.replace(callbacks, "on_test_batch_end", partial(self._batch_end, INFERENCE, "evaluate"))
         self.replace(callbacks, "on_predict_batch_end", partial(self._batch_end, INFERENCE, "predict"))
-        self.replace(*keras_optimizers.application(), self._apply)
-        self.replace(*keras_optimizers.application(), self._eager.dispatching)
-        self.replace(keras.layers.Layer, "__call__", self._eager.layer)
+        self.replace(*keras_optimizers.application(), self._apply, pausable=True)
+        self.replace(*keras_optimizers.application(), self._eager.dispatching, pausable=True)
+        self.replace(keras.layers.Layer, "__call__", self._eager.layer, pausable=True)
         self.on_detach(announced.listen(announced.LOOP, self._announced_loop))
         self.on_detach(announced.listen(announced.BATCHES, self._announced_batches))
+
+    def growing(self) -> Iterable[Growing]:
+        return [(entry, ("calls",), ("ns", "elsewhere_ns")) for entry in list(self.callbacks.values())]
 
     def measure(self, ended: bool) -> KerasPart:
         callbacks = list(self.callbacks.values())
@@ -143,11 +147,13 @@ class KerasLoop(Probe):
 
     def join(self) -> None:
         """Enter a loop."""
+        self.recorder.on_wake()
         self._steps.keras_depth += 1
         self.recorder.enter(DISPATCH)
 
     def leave(self) -> None:
         """Leave what `join` entered."""
+        self.recorder.on_wake()
         self.recorder.leave()
         self._steps.keras_depth -= 1
 
@@ -178,6 +184,7 @@ class KerasLoop(Probe):
         def run(model: Model, *args: object, **kwds: object) -> T:
             if not self.active or not recorder.on_main_thread():
                 return original(model, *args, **kwds)
+            recorder.on_wake()
             self._steps.keras_depth += 1
             batch_size_outside, batches_before = self._batch_size, self._batches
             limit_outside, self._epoch_batches = self._epoch_batches, None
@@ -186,6 +193,7 @@ class KerasLoop(Probe):
             try:
                 return original(model, *args, **kwds)
             finally:
+                recorder.on_wake()
                 elapsed = recorder.leave() - started
                 self._steps.keras_depth -= 1
                 self._batch_size, self._epoch_batches = batch_size_outside, limit_outside
@@ -266,6 +274,8 @@ class KerasLoop(Probe):
         def call(callback: Callback, *args: object, **kwds: object) -> T:
             if not self.active or not recorder.on_main_thread():
                 return original(callback, *args, **kwds)
+            if recorder.top == PAUSED:
+                return self._run_hook_in_pause(entry, original, callback, args, kwds)
             totals = recorder.totals
             elsewhere = totals[SYNC] + totals[CHECKPOINT]
             started = recorder.enter(PYTHON)
@@ -284,6 +294,26 @@ class KerasLoop(Probe):
         setattr(call, "__wrapped__", original)  # noqa: B010 - a function has no such field to mypy
         return call
 
+    def _run_hook_in_pause(
+        self,
+        entry: CallbackTime,
+        original: Callable[..., T],
+        callback: Callback,
+        args: tuple[object, ...],
+        kwds: dict[str, object],
+    ) -> T:
+        """Run a hook while measuring pauses. Only what takes long is measured."""
+        recorder = self.recorder
+        started = clock.now_ns()
+        # A checkpoint inside it is measured for itself.
+        before = recorder.since
+        result = original(callback, *args, **kwds)
+        ended = clock.now_ns()
+        if ended - started > recorder.heavy_ns and recorder.since == before:
+            recorder.charge(PYTHON, started, ended)
+            entry.ns += ended - started
+        return result
+
     def _batch_begin(self, original: Callable[..., T]) -> Callable[..., T]:
         def begin(callbacks: CallbackList, batch: int, logs: object = None) -> T:
             self._begin_step = batch
@@ -292,17 +322,38 @@ class KerasLoop(Probe):
         return begin
 
     def _batch_end(self, rank: int, source: str, original: Callable[..., T]) -> Callable[..., T]:
+        recorder, sources, key = self.recorder, self._steps.sources, (rank, source)
+
         def end(callbacks: CallbackList, batch: int, logs: object = None) -> T:
             result = original(callbacks, batch, logs)
-            if self.active and self.recorder.on_main_thread():
-                self.safely(self._count_batches, rank, source, batch)
+            if self.active and recorder.on_main_thread():
+                count = sources.get(key) if recorder.top == PAUSED else None
+                if count is None:
+                    self.safely(self._count_batches, rank, source, batch)
+                else:
+                    self._count_in_pause(count, batch)
             return result
 
         return end
 
-    def _count_batches(self, rank: int, source: str, batch: int) -> None:
+    def _count_in_pause(self, count: StepCount, batch: int) -> None:
+        """Count the batches after the last one; a number that is not larger is one of the next epoch."""
+        before, last = self._last_batch, self._last(batch)
+        steps = last - before if last > before else last + 1
+        self._last_batch = last
+        self._batches += steps
+        count.steps += steps
+        count.ticks += 1
+        count.examples += steps * self._batch_size
+        if self.recorder.is_due:
+            self.recorder.on_wake()
+
+    def _last(self, batch: int) -> int:
         # With several steps an execution, Keras names the last batch of a whole one at an epoch's end.
-        last = min(int(batch), self._epoch_batches - 1) if self._epoch_batches else int(batch)
+        return min(int(batch), self._epoch_batches - 1) if self._epoch_batches else int(batch)
+
+    def _count_batches(self, rank: int, source: str, batch: int) -> None:
+        last = self._last_batch = self._last(batch)
         steps = max(1, last - int(self._begin_step) + 1)
         self._batches += steps
         self._steps.tick(rank, source, steps, steps * self._batch_size, self.recorder.since)

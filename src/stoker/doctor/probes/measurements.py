@@ -61,3 +61,6 @@ class Books(ProbePart):
     notes: list[str] = field(default_factory=list)
     # Where on its line the call of a site stands.
     columns: dict[SiteKey, int] = field(default_factory=dict)
+    # Time in pauses, which is estimated, and the standard error of that as a share.
+    estimated_ns: int = 0
+    estimate_error: float = 0.0

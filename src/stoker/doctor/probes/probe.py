@@ -6,7 +6,7 @@ notices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
 from stoker.doctor.attach.patching import Patches
@@ -15,6 +15,10 @@ from stoker.doctor.probes.recorder import Recorder
 
 P = ParamSpec("P")
 T = TypeVar("T")
+# Something that a probe keeps, and its fields that grow while it measures: counts and nanoseconds.
+Growing = tuple[object, tuple[str, ...], tuple[str, ...]]
+# The fields of a tally that grow.
+GROWING_TALLY = (("count", "bytes", "same", "between"), ("ns", "wait_ns", "lost_ns"))
 
 
 class Probe(Patches):
@@ -34,6 +38,14 @@ class Probe(Patches):
 
     def poll(self) -> None:
         """Look at something from outside the program. Called several times a second on the heartbeat's thread."""
+
+    def growing(self) -> Iterable[Growing]:
+        """What grows only while the pausable patches are in, and is estimated while they are out."""
+        return ()
+
+    def growing_tallies(self, name: str) -> Iterable[Growing]:
+        """The tallies of a name, as what grows."""
+        return [(tally, *GROWING_TALLY) for tally in self.recorder.tallies_of(name).values()]
 
     def measure(self, ended: bool) -> ProbePart | None:
         """What is known now, for detectors and the record. Called on any thread; `ended` at the program's end."""

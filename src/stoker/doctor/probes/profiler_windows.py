@@ -84,9 +84,16 @@ class ProfilerWindows(Probe):
         warm = seen[0] > _WARM_STEPS or seen[1] > _WARM_OPS
         if not self.active or self._must_wait() or not moved or not warm or now < self._next_ns:
             return
+        if self.recorder.in_pause:
+            return
         if self.recorder.top in (TRACE, STARTUP):
             return
         self.safely(self._take, self._window_s())
+
+    def wants_turn(self) -> bool:
+        """Whether a window is due."""
+        wanted = self.active and self.recorder.meter is None and clock.now_ns() >= self._next_ns
+        return wanted and not self._must_wait()
 
     def measure(self, ended: bool) -> WindowsPart:
         return WindowsPart(self.summary, list(self.events))

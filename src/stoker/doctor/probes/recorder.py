@@ -40,6 +40,10 @@ ACCOUNT_NAMES = (
     "eager",
     "teardown",
 )
+# Time in a pause (pauses.py), before it is shared out among the accounts.
+PAUSED = len(ACCOUNT_NAMES)
+# What takes so long is measured in a pause, too.
+HEAVY_NS = 20_000_000
 
 # A program that makes new sites without end (generated code) must not make us grow without end.
 MAX_SITES = 2000
@@ -77,7 +81,9 @@ class Recorder:
     def __init__(self, start_ns: int, sites: Sites) -> None:
         self.start_ns = start_ns
         self.sites = sites
-        self.totals = [0] * len(ACCOUNT_NAMES)
+        # By account, and last what is not shared out yet; `spread` is what was, in the current pause.
+        self.totals = [0] * (PAUSED + 1)
+        self.spread = [0] * (PAUSED + 1)
         self.since = start_ns
         self.top = STARTUP
         self.main_thread = threading.main_thread().ident
@@ -95,6 +101,15 @@ class Recorder:
         self.tallies: dict[str, dict[SiteKey, Tally]] = {}
         self.notes: list[str] = []
         self.versions: dict[str, str] = {}
+        # Pauses: what ends one, whether one is on and the next event has to end it, and what is heavy. The lock is for
+        # another thread, which keeps the books of a pause.
+        self.on_wake: Callable[[], None] = lambda: None
+        self.in_pause = self.is_due = False
+        self.heavy_ns = HEAVY_NS
+        # Time that was estimated, and the standard error of that as a share.
+        self.estimated_ns = 0
+        self.estimate_error = 0.0
+        self.lock = threading.RLock()
         self._stack: list[int] = []
         self._lock = threading.Lock()
 
@@ -134,6 +149,57 @@ class Recorder:
         self.totals[self.top] += now - self.since
         self.since = now
         self.top = account
+
+    @property
+    def depth(self) -> int:
+        """How many spans are open."""
+        return len(self._stack)
+
+    def pause(self) -> int:
+        """Begin a pause in the innermost span; returns the time."""
+        now = clock.now_ns()
+        self.totals[self.top] += now - self.since
+        self.since, self.top = now, PAUSED
+        self.in_pause, self.is_due = True, False
+        return now
+
+    def resume(self, account: int) -> None:
+        """End the pause: what it was shared out to goes on the accounts, and from here on time is on this one."""
+        if self.top == PAUSED:
+            now = clock.now_ns()
+            self.totals[PAUSED] += now - self.since
+            self.since, self.top = now, account
+        self._stack = [account if open_one == PAUSED else open_one for open_one in self._stack]
+        self.spread[account] += self.totals[PAUSED] - sum(self.spread)
+        for number, ns in enumerate(self.spread):
+            self.totals[number] += ns
+        self.totals[PAUSED] = 0
+        self.spread = [0] * (PAUSED + 1)
+        self.first_dispatch_ns = 0
+        self.in_pause = self.is_due = False
+
+    def wakes(self) -> bool:
+        """Whether an event on the main thread has just ended a pause."""
+        if self.top != PAUSED or not self.is_due or not self.on_main_thread():
+            return False
+        self.on_wake()
+        return True
+
+    def charge(self, account: int, started: int, ended: int) -> None:
+        """Put an event of a pause on its account: it was too heavy to be estimated."""
+        self.totals[PAUSED] += started - self.since
+        self.totals[account] += ended - started
+        self.since = ended
+
+    def unaccounted(self) -> tuple[int, int]:
+        """Nanoseconds of the pause that are not shared out yet, and now. Safe to call from another thread."""
+        while True:
+            since = self.since
+            ns, now = self.totals[PAUSED] - sum(self.spread), clock.now_ns()
+            if self.top == PAUSED:
+                ns += now - since
+            if self.since == since:
+                return max(0, ns), now
 
     def tally(self, probe: str, key: SiteKey) -> Tally:
         """The tally of a probe at a site, made at its first event."""
@@ -187,14 +253,22 @@ class Recorder:
             versions=dict(self.versions),
             notes=list(self.notes),
             columns=dict(self.sites.columns),
+            estimated_ns=self.estimated_ns,
+            estimate_error=self.estimate_error,
         )
 
     def balances(self) -> tuple[list[int], int]:
         """Nanoseconds by account up to now, and now. Safe to call from another thread."""
-        while True:
-            since = self.since
-            totals, top, now = list(self.totals), self.top, clock.now_ns()
-            # The main thread may have moved on while we copied: its `since` tells.
-            if self.since == since:
-                totals[top] += now - since
-                return totals, now
+        with self.lock:
+            while True:
+                since = self.since
+                totals, top, now = list(self.totals), self.top, clock.now_ns()
+                # The main thread may have moved on while we copied: its `since` tells.
+                if self.since == since:
+                    totals[top] += now - since
+                    break
+            paused = totals.pop()
+            totals = [measured + shared for measured, shared in zip(totals, self.spread, strict=False)]
+            # A moment ago everything was shared out.
+            totals[PYTHON] += paused - sum(self.spread)
+            return totals, now

@@ -13,7 +13,7 @@ from typing import TypeVar
 from stoker.doctor.attach.sites import USER, SiteKey, definition
 from stoker.doctor.probes.parts.functions import TracesPart
 from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.recorder import TRACE, Recorder
+from stoker.doctor.probes.recorder import PAUSED, TRACE, Recorder
 from stoker.tf_internals import functions, graphs
 from stoker.tf_internals.types import (
     ConcreteFunction,
@@ -99,6 +99,9 @@ class Retrace(Probe):
             recorder = self.recorder
             if not self.active or not recorder.on_main_thread():
                 return original(function_type, type_context, func_graph, tracing_options)
+            if recorder.top == PAUSED:
+                # A new trace may be a new step.
+                recorder.on_wake()
             nested = recorder.top == TRACE
             started = recorder.enter(TRACE)
             concrete = None

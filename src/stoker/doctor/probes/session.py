@@ -23,11 +23,13 @@ from stoker.doctor.probes.import_watch import ImportWatcher
 from stoker.doctor.probes.input_wait import InputWait
 from stoker.doctor.probes.keras_loop import KerasLoop
 from stoker.doctor.probes.measurements import Measurements
+from stoker.doctor.probes.pauses import Pauses
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.profiler_windows import ProfilerWindows
 from stoker.doctor.probes.recorder import PYTHON, Recorder
 from stoker.doctor.probes.retrace import Retrace
-from stoker.doctor.probes.steps import Steps
+from stoker.doctor.probes.steps import CALLS, TAPES, TRAINING, StepCount, Steps
+from stoker.doctor.probes.stretches import Reader
 from stoker.doctor.probes.transfer import Transfer
 from stoker.errors import StokerError
 from stoker.tf_internals import functions
@@ -53,6 +55,7 @@ class Session:
         self.keras = KerasLoop(recorder, self.steps, self.eager)
         self.device = DeviceProbe(recorder)
         self.windows = ProfilerWindows(recorder, self.steps, self.eager)
+        self.calls = GraphCalls(recorder, self.retrace, self.steps)
         self.steps.work = lambda: self.eager.count + self.retrace.call_serial
         self.imported = False
         # Called once TensorFlow is imported.
@@ -63,7 +66,7 @@ class Session:
             HostSync(recorder, self.steps),
             Transfer(recorder, self.steps),
             self.retrace,
-            GraphCalls(recorder, self.retrace, self.steps),
+            self.calls,
             self.eager,
             self.input,
             Checkpoints(recorder),
@@ -72,6 +75,28 @@ class Session:
             self.steps,
             Environment(recorder, self.device),
         )
+        self.pauses = Pauses(recorder, self.steps, self.probes)
+        self.pauses.reader_of = self._reader_of
+        self.pauses.ops = lambda: self.eager.count
+        self.pauses.is_held = self._needs_measuring
+        # Whether steps are being recorded for experiments, one by one.
+        self.is_recording: Callable[[], bool] = lambda: False
+
+    def _reader_of(self, count: StepCount) -> Reader | None:
+        """How to read the number of events that make the steps of a source."""
+        if count.event is None:
+            return (lambda: count.ticks) if isinstance(count.source, str) else None
+        rank, source = count.event
+        if rank == TAPES:
+            return lambda: self.eager.tapes
+        function = self.calls.functions.get(source) if rank in (TRAINING, CALLS) else None  # type: ignore[call-overload]
+        return (lambda: function.calls) if function is not None else None
+
+    def _needs_measuring(self) -> bool:
+        """Whether measuring must not pause now."""
+        spans = self.steps.windows
+        on = spans.open is not None or spans.beside is not None or self.recorder.meter is not None
+        return on or self.is_recording() or self.windows.wants_turn()
 
     def watch_imports(self) -> None:
         """Attach when the program imports TensorFlow and Keras; importing them counts as start-up."""
@@ -135,6 +160,7 @@ class Session:
     def poll(self) -> None:
         """Called several times a second on the heartbeat's thread."""
         if self.imported:
+            self.pauses.poll()
             for probe in self.probes:
                 probe.poll()
 
@@ -145,5 +171,6 @@ class Session:
 
     def measurements(self, ended: bool = False) -> Measurements:
         """What every probe knows now; `ended` is whether the program has. Safe to call from another thread."""
+        self.pauses.bring_up_to_date(ended)
         parts = [self.recorder.measure(ended), *(probe.measure(ended) for probe in self.probes)]
         return Measurements(part for part in parts if part is not None)

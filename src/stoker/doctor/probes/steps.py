@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from stoker.doctor.probes.loop_turns import LoopTurns, UserLoop
 from stoker.doctor.probes.parts.steps import Phase, StepsPart
 from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.recorder import ACCOUNT_NAMES, SYNC, Recorder
+from stoker.doctor.probes.recorder import ACCOUNT_NAMES, PAUSED, SYNC, Recorder
 from stoker.doctor.probes.spans import SpanWindows
 
 # Ranks of sources of steps: the best class that has any steps is reported. Compiled and eager updates are one class.
@@ -60,12 +60,16 @@ class StepCount:
     # A turn in which only something minor, such as a read, has happened is not counted yet: the time of the last such
     # event, and the recorder's totals then.
     turning: tuple[int, list[int]] | None = None
+    # The class and the source of the event that made the last tick; None if a loop of Keras reports its steps.
+    event: tuple[int, object] | None = None
     _since_kept: int = 0
     _turn_examples: int = 0
 
     def tick(self, steps: int, examples: int, now: int, totals: list[int] | None = None) -> None:
         """Count `steps` steps over `examples` examples that ended at `now`, when these were the recorder's totals."""
         recorder, windows = self.books.recorder, self.books.windows
+        if recorder.top == PAUSED:
+            recorder.on_wake()
         self.turning = None
         totals = totals or list(recorder.totals)
         done = now if recorder.queued is None else now + recorder.queued()
@@ -89,6 +93,17 @@ class StepCount:
         recorder.window = windows.step_ended(now, self.rank, steps, self.source)
         if self.books.on_step_end is not None:
             self.books.on_step_end(self)
+        if self.books.on_tick is not None:
+            self.books.on_tick(self, now)
+
+    def skip_to(self, now: int, totals: list[int]) -> None:
+        """Move the end of the last step here: some were counted in a pause, without the time of each."""
+        self.last_ns = self.last_done_ns = now
+        self.last_totals = totals
+
+    def skip_time(self) -> None:
+        """Do not keep the time from the last step to the next one."""
+        self._since_kept = -1
 
     def postpone(self, turned: bool, now: int) -> None:
         """Note an event that makes no step where others do: a turn that it opens waits to be counted."""
@@ -149,6 +164,8 @@ class Steps(Probe):
         self.turns = LoopTurns(recorder.sites)
         # Called at the end of each step of any source, with its count.
         self.on_step_end: Callable[[StepCount], None] | None = None
+        # Called after that with the time: measuring may pause here.
+        self.on_tick: Callable[[StepCount, int], None] | None = None
         self._loops: dict[UserLoop, StepCount] = {}
         # Whether any steps are more than layers, updates of variables or reads.
         self.trains_or_calls = False
@@ -196,13 +213,16 @@ class Steps(Probe):
         self._since_turn.add(source)
         if not loops:
             if rank < LAYERS:
-                self.source(rank, source).tick(1, examples, now)
+                alone = self.source(rank, source)
+                alone.event = (rank, source)
+                alone.tick(1, examples, now)
             return
         innermost, turned = loops[0]
         count = self._loops.get(innermost)
         if count is None:
             count = self._loops[innermost] = self.source(rank, innermost)
             count.outer.update(loop for loop, _ in loops[1:])
+            count.event = (rank, source)
         elif rank < count.rank:
             late = rank < LAYERS <= count.rank and count.ticks == 1 and not turned
             count.rank = rank
@@ -210,11 +230,11 @@ class Steps(Probe):
             if late:
                 count.end_first_again(now)
         for loop, turned in loops:
-            self._count_turn(loop, turned, rank, now)
+            self._count_turn(loop, turned, rank, source, now)
         if examples:
             count.add_examples(examples)
 
-    def _count_turn(self, loop: UserLoop, turned: bool, rank: int, now: int) -> None:
+    def _count_turn(self, loop: UserLoop, turned: bool, rank: int, source: object, now: int) -> None:
         """Count a turn of a loop once its work is done: a read may come before the call it is made for."""
         count = self._loops.get(loop)
         if count is None:
@@ -225,6 +245,7 @@ class Steps(Probe):
             count.postpone(turned, now)
         elif turned or count.turning is not None or not count.steps:
             # A loop may be known only late in its first turn.
+            count.event = (rank, source)
             count.tick(1, 0, now)
 
     def keras_call(self, name: str, rank: int, batches: int, now: int) -> None:
@@ -266,7 +287,7 @@ class Steps(Probe):
         if not counts:
             return Phase()
         first, last = min(counts, key=lambda c: c.first_ns), max(counts, key=lambda c: c.last_ns)
-        totals = [end - start for end, start in zip(last.last_totals, first.first_totals, strict=True)]
+        totals = [end - start for end, start in zip(last.last_totals, first.first_totals, strict=False)]
         # The host waits for the rest sooner or later, if only to read the result.
         totals[SYNC] += last.drain_ns
         return Phase(
@@ -277,7 +298,7 @@ class Steps(Probe):
             ns=last.last_ns - first.first_ns + last.drain_ns,
             drain_ns=last.drain_ns,
             steps=sum(count.steps for count in counts) - first.first_steps,
-            totals=dict(zip(ACCOUNT_NAMES, totals, strict=True)),
+            totals=dict(zip(ACCOUNT_NAMES, totals, strict=False)),
             times=list(max(counts, key=lambda c: c.steps).times),
         )
 

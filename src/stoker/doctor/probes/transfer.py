@@ -6,13 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from stoker import clock
 from stoker.doctor.attach.sites import INTERNAL, SiteKey
 from stoker.doctor.probes.parts.tallies import CopiesPart
-from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.recorder import PYTHON, TRANSFER, Recorder
+from stoker.doctor.probes.probe import Growing, Probe
+from stoker.doctor.probes.recorder import PAUSED, PYTHON, TRANSFER, Recorder
 from stoker.doctor.probes.steps import READS, Steps
 from stoker.tf_internals import eager
 from stoker.tf_internals.types import Tensor, TensorLike
@@ -54,7 +54,10 @@ class Transfer(Probe):
         import numpy as np
 
         self._array_type = np.ndarray
-        self.replace(*eager.host_conversion(), self._conversion)
+        self.replace(*eager.host_conversion(), self._conversion, pausable=True)
+
+    def growing(self) -> Iterable[Growing]:
+        return self.growing_tallies("transfer")
 
     def measure(self, ended: bool) -> CopiesPart:
         return CopiesPart(self.recorder.tallies_of("transfer"))
@@ -65,6 +68,8 @@ class Transfer(Probe):
         def convert(value: TensorLike, ctx: object, dtype: object = None) -> Tensor:
             size = data_size(value, self._array_type)
             if size is None or not self.active:
+                return original(value, ctx, dtype)
+            if recorder.top == PAUSED and not recorder.wakes():
                 return original(value, ctx, dtype)
             on_books = recorder.on_main_thread()
             started = recorder.enter(TRANSFER) if on_books else clock.now_ns()

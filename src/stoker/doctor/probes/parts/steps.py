@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stoker.doctor.probes.measurements import Measurements, ProbePart
+from stoker.doctor.probes.measurements import Books, Measurements, ProbePart
 from stoker.doctor.probes.parts.device import DevicePart
 from stoker.doctor.probes.parts.eager import EagerPart
 from stoker.doctor.probes.parts.functions import TracesPart
@@ -69,6 +69,8 @@ class StepsPart(ProbePart):
             eager_ops=eager.ops,
             eager_s=eager.ns / 1e9,
             eager_op_s=eager.op_ns / 1e9,
+            estimated_s=m[Books].estimated_ns / 1e9,
+            estimate_error=round(m[Books].estimate_error, 4),
         )
         return {"stepping": [row]}
 
