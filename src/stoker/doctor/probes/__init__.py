@@ -21,8 +21,8 @@ line. When asked, it returns what it knows as its part of the `Measurements`. `s
 
 Why sums: the recorder keeps one sum per account and one tally per site, so memory does not grow with the run. Spans are
 kept only for a few windows of consecutive steps, for the replay and the timeline. The host's time is exact, except for
-programs with short steps under `stoker run`, whose measuring pauses most of the time (pauses.py). No Python hook can see
-*inside* a compiled function: windows of TensorFlow's profiler give the proportions (kernels, waiting for input,
+programs with short steps under `stoker run`, whose measuring pauses most of the time (pauses.py). No Python hook can
+see *inside* a compiled function: windows of TensorFlow's profiler give the proportions (kernels, waiting for input,
 starting the graph) by which `diagnosis.ledger` divides the total.
 
 Rules for probes:

@@ -35,6 +35,8 @@ _TICKS_PER_WINDOW = 3
 _BUDGET = 0.01
 _WINDOW_SLOWDOWN = 0.15
 _MIN_PAUSE_S = 1.0
+# A long run needs no more windows than this: the next one comes when the run has grown by this share.
+_GROWTH = 0.05
 # Until this many steps or eager ops have passed, what runs is warm-up.
 _WARM_STEPS, _WARM_OPS = 3, 500
 # The program may make a session now and start it a little later.
@@ -137,7 +139,9 @@ class ProfilerWindows(Probe):
             self.events.append(window_events(threads, zero_ns, opened, beside))
         self.summary.add(summarise(threads, opened))
         cost += time.thread_time_ns() - reading
-        self._next_ns = clock.now_ns() + max(int(cost / _BUDGET), int(_MIN_PAUSE_S * 1e9))
+        now = clock.now_ns()
+        age = int((now - self.recorder.start_ns) * _GROWTH)
+        self._next_ns = now + max(int(cost / _BUDGET), int(_MIN_PAUSE_S * 1e9), age)
 
     def _stop(self) -> bytes | None:
         """End the open session; returns None if the program's own profiler has taken over."""
