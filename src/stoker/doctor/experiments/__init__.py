@@ -15,8 +15,8 @@
 | calls_alone | the trial of a starved step: what its calls take on a batch that is there |
 | laboratory | all experiments of a run, after the program has ended |
 
-While the program runs, only `recording` and `marking` are at work, for a few steps. The rest happens in the same process
-when the program has ended by itself: nothing it has done can change any more. What an experiment gives is a row of the
+While the program runs, only `recording` and `marking` work, for a few steps. The rest happens in the same process when
+the program has ended by itself: nothing it has done can change any more. What an experiment gives is a row of the
 record's table `experiments`; `doctor/pricing` puts it into the replay in place of what it would assume.
 
 A step that cannot be rebuilt, or that computes something else when it is, keeps its modelled price. So does everything
