@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -12,6 +13,11 @@ from typing import Any
 
 import pytest
 
+from stoker.doctor.experiments import laboratory
+from stoker.doctor.experiments.recording import RecordedStep
+from stoker.doctor.experiments.timing import Budget
+from stoker.records import ExperimentRow, Finding, SteppingRow
+from tests.samples import sample_finding, sample_record
 from tests.support import (
     HANGS_S,
     Outcome,
@@ -277,3 +283,66 @@ def test_a_time_that_is_none_is_refused(tmp_path: Path) -> None:
     assert outcome.code == 2
     assert "'soon' is not a time: use 60s, 2m, or off" in outcome.stderr
     assert not json.dumps(outcome.stdout).strip('"')
+
+
+AGENT = """
+import sys
+import numpy as np
+import tensorflow as tf
+tf.keras.utils.set_random_seed(7)
+# Its warning of retraces holds an address.
+tf.get_logger().setLevel("ERROR")
+model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(16, "relu"), tf.keras.layers.Dense(2)])
+weight = tf.Variable(1.0)
+
+@tf.function
+def learn(rate):
+    return weight.assign_sub(rate * weight)
+
+state = np.ones(4)
+for step in range(45):
+    action = int(np.argmax(model.predict(state[None].astype(np.float32), verbose=0)))
+    for _ in range(50):
+        state = state + 0.001 * np.array([state[1], action - 0.5, state[3], -state[2]])
+    learn(0.01 / (1 + step))
+print(state, float(weight))
+sys.exit(5)
+"""
+
+
+def test_an_agent_that_predicts_and_retraces_is_timed_and_notices_nothing(tmp_path: Path) -> None:
+    write_program(tmp_path, AGENT)
+    plain, measured = run_plain(tmp_path, "train.py"), run_experiments(tmp_path)
+    assert (measured.code, measured.stdout) == (plain.code, plain.stdout)
+    assert measured.code == 5
+    assert before_ledger(measured.stderr) == plain.stderr.rstrip("\n")
+    rows = {row["kind"]: row for row in experiments_of(measured)}
+    for kind in ("predict-in-loop", "retrace-python-arg"):
+        assert rows[kind].get("failed", "") == ""
+        assert len(rows[kind]["repaired_s"]) >= 3
+        # Only the run tells what they took.
+        assert rows[kind]["was_s"] == []
+        assert price_of(measured, kind)["basis"] == "measured"
+    assert measured.record is not None
+    assert measured.record["what_if"]["all"]["basis"] == "measured"
+    assert measured.record["notes"] == []
+
+
+def test_experiments_that_only_bound_a_price_come_last_and_take_nothing_from_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[tuple[str, float]] = []
+
+    def note(finding: Finding, experiment: str, steps: object, budget: Budget) -> ExperimentRow:
+        given.append((finding.kind, budget.left_s))
+        return ExperimentRow(kind=finding.kind)
+
+    monkeypatch.setattr(laboratory, "_run_one", note)
+    kinds = ("python-input-pipeline", "eager-train-step")
+    findings = [sample_finding(kind=kind, lost_s=lost) for kind, lost in zip(kinds, (2.0, 1.0), strict=True)]
+    record = dataclasses.replace(sample_record(), findings=findings)
+    phase = SteppingRow(seconds=5.0, steps=50, accounts={})
+    record = dataclasses.replace(record, tables=dataclasses.replace(record.tables, stepping=[phase]))
+    laboratory.run_experiments(record, [RecordedStep(None)], 1000.0, lambda text: None)
+    assert [kind for kind, _ in given] == ["eager-train-step", "python-input-pipeline"]
+    assert min(seconds for _, seconds in given) > 900

@@ -15,7 +15,7 @@ from stoker.doctor.experiments.marking import PartOfStep, part_of
 from stoker.doctor.experiments.rebuilding import CannotRebuildStep, add_hidden_reads
 from stoker.doctor.experiments.recording import RecordedStep
 from stoker.doctor.experiments.timing import LEAST_ROUNDS, Budget, time_in_turn
-from stoker.doctor.experiments.trials import TRIALS, best_step
+from stoker.doctor.experiments.trials import BOUNDING, TRIALS, best_step
 from stoker.doctor.stall import find_stall
 from stoker.records import ExperimentRow, Finding, Record
 from stoker.tf_internals import recorded_ops
@@ -39,14 +39,16 @@ def run_experiments(
     say(f"timing the repairs for up to {budget.left_s:.0f} s (Ctrl-C skips the rest)")
     with _signals_that_skip(budget):
         rows = []
-        for left, (finding, experiment) in zip(range(len(chosen), 0, -1), chosen, strict=True):
-            rows.append(_run_one(finding, experiment, steps, Budget(budget.left_s / left, budget)))
+        for number, (finding, experiment) in enumerate(chosen):
+            # Those that only bound a price take what is left.
+            sharing = sum(name not in BOUNDING for _, name in chosen[number:])
+            rows.append(_run_one(finding, experiment, steps, Budget(budget.left_s / max(1, sharing), budget)))
             gc.collect()
         return rows
 
 
 def _worth_timing(record: Record) -> list[tuple[Finding, str]]:
-    """Findings that cost something and whose repair can be timed, costliest first."""
+    """Findings that cost something and whose repair can be timed, costliest first; those only bounded come last."""
     phase = record.tables.stepping_phase
     if phase is None or phase.asynchronous:
         return []
@@ -56,7 +58,7 @@ def _worth_timing(record: Record) -> list[tuple[Finding, str]]:
         name = stall.repair.experiment_of(finding) if stall is not None and stall.repair is not None else ""
         if name in TRIALS and (finding.lost_s or 0.0) >= _NEGLIGIBLE * phase.seconds:
             found.append((finding, name))
-    return found
+    return sorted(found, key=lambda pair: pair[1] in BOUNDING)
 
 
 def _run_one(

@@ -123,6 +123,9 @@ TRIALS: dict[str, Callable[[RecordedStep, Finding], RepairTrial]] = {
     "call-in-place-of-predict": call_in_place_of_predict,
 }
 
+# They time no repair, only what no repair can exceed.
+BOUNDING = frozenset({"calls-alone"})
+
 
 def best_step(steps: Sequence[RecordedStep], finding: Finding) -> RecordedStep | None:
     """The recorded step in which most happens on the finding's behalf."""
