@@ -176,6 +176,13 @@ def test_iterators_that_hold_the_program_up_as_they_go(teardowns: int, ns: int, 
     )
 
 
+def test_on_a_busy_machine_an_iterators_thread_takes_long_to_end_for_others() -> None:
+    pipeline = Pipeline([UserStage("Batch", STEP)], elements=50, sites={LOOP: 3})
+    pipeline.teardowns, pipeline.teardown_ns = 5, SECOND
+    assert kinds(InputPart([pipeline]), EnvironmentPart({OTHER_WORK: 0.1})) == ["iterator-teardown"]
+    assert kinds(InputPart([pipeline]), EnvironmentPart({OTHER_WORK: 0.8})) == []
+
+
 def traced(**changes: Any) -> TracedFunction:
     function = TracedFunction("step", STEP, objects=1, traces=10, retraces=9, ns=SECOND, sites={LOOP: 10})
     function.repeated_ns = SECOND // 2

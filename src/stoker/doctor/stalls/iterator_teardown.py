@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from stoker.doctor.probes.parts.environment import EnvironmentPart
 from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.replay.pieces import Piece
 from stoker.doctor.replay.repair import Repair
@@ -60,7 +61,9 @@ class IteratorTeardown(Stall):
             site = most(pipeline.sites)
             if site is None or pipeline.teardowns < 2:
                 continue
-            lost = pipeline.teardown_ns * (pipeline.teardowns - 1) // pipeline.teardowns
+            # The program waits until a thread has ended, and on a busy machine that thread waits for a processor.
+            waited = pipeline.teardown_ns * (1 - m[EnvironmentPart].other_work)
+            lost = int(waited * (pipeline.teardowns - 1) / pipeline.teardowns)
             if worth(m, lost, share=_MIN_SHARE):
                 yield Draft(site, pipeline.teardowns, pipeline.teardown_ns, lost)
 
