@@ -192,6 +192,19 @@ def lines_above_the_header(random: np.random.Generator) -> Messy:
 
 
 @maker
+def a_report_above_the_header(random: np.random.Generator) -> Messy:
+    text = _text([["size", "rooms", "town", "price"], *_homes(random)])
+    return Messy(f"Homes, 2026\nmade by, me\n\n{text}".encode(), "price", above=3)
+
+
+@maker
+def a_separator_line(random: np.random.Generator) -> Messy:
+    rows = [[f"{a}".replace(".", ","), b, c, f"{d:.2f}".replace(".", ",")] for a, b, c, d in _homes(random)]
+    text = _text([["size", "rooms", "town", "price"], *rows], ";", "\r\n")
+    return Messy(f"sep=;\r\n{text}".encode(), "price", ";", above=1)
+
+
+@maker
 def ids_and_names(random: np.random.Generator) -> Messy:
     rows = []
     for number, (a, b, c, d) in enumerate(_homes(random)):

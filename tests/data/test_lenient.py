@@ -129,6 +129,8 @@ def test_rows_without_a_label_are_left_out(tmp_path: Path) -> None:
     assert whole.class_names == ["a", "b"]
     with pytest.raises(ArgumentError, match="has no labels: every cell of column 'y' is empty"):
         read(lines(tmp_path / "y.csv", "x,y", "1,", "2,"), "y")
+    with pytest.raises(ArgumentError, match="a closing quote is probably missing"):
+        read(lines(tmp_path / "z.csv", "x,z,y", '1,"a,b', *(f"{n},a,3" for n in range(9))), "y")
 
 
 def test_uneven_rows_are_counted_and_strictly_named(tmp_path: Path) -> None:

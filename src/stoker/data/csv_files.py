@@ -23,6 +23,7 @@ from stoker.data.csv_repair import (
     find_encoding,
     find_ragged,
     guess_separator,
+    is_separator_line,
     read_rows,
 )
 from stoker.data.csv_returns import WithStandIns, find_stand_in, restore
@@ -204,6 +205,8 @@ class CsvFiles(FileSource):
                     f"{path} is not {self._encoding} text but a spreadsheet or an archive: save it as CSV"
                 )
             raise self._not_text(path)
+        if self._lenient and is_separator_line(text):
+            self._repairs[path] = Repairs()
         if self._lenient and (other := guess_separator(text, self._separator)) != self._separator:
             self._notes.append(f"{other!r} separates the fields")
             self._separator = other

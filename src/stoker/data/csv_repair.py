@@ -23,7 +23,7 @@ from stoker.errors import ArgumentError
 from stoker.units import counted
 
 # Rows that show how many fields a row has, rows at the end that may be totals, and rows that a report shows.
-_LOOKED_AT, _LAST, _SHOWN = 50, 5, 3
+LOOKED_AT, _LAST, _SHOWN = 50, 5, 3
 _CHUNK, _TAIL = 1 << 16, 1 << 12
 _FOOTER = re.compile(
     r"(?i)\W*((grand |sub)?totals?|sum(me)?|gesamt|average|mean|median|count|sources?|notes?|generated|exported|"
@@ -72,8 +72,8 @@ class Repairs:
 def even_rows(rows: Iterable[list[str]], repairs: Repairs) -> Iterator[list[str]]:
     """The header, then every row with as many fields as it has."""
     waiting = iter(rows)
-    first = [row for row in itertools.islice(waiting, _LOOKED_AT) if row]
-    above = _header_place(first)
+    first = [row for row in itertools.islice(waiting, LOOKED_AT) if row]
+    above = header_place(first)
     repairs.above = above
     header = first[above]
     width = len(header)
@@ -100,13 +100,28 @@ def even_rows(rows: Iterable[list[str]], repairs: Repairs) -> Iterator[list[str]
         yield _filled(row, width, repairs)
 
 
-def _header_place(first: list[list[str]]) -> int:
-    """Which row is the header: the first one that is as wide as most rows."""
+def header_place(first: list[list[str]]) -> int:
+    """Which row is the header: the first one, unless it is much narrower than the others and one of them has names."""
+    if is_separator_line(first[0][0]) and len(first) > 1:
+        return 1
     widths = Counter(map(len, first))
     usual = max(widths, key=lambda one: (widths[one], one))
-    if len(first[0]) >= usual or len(first[0]) > 1:
+    # Rows that are one field wider than the header end in a separator.
+    if len(first[0]) >= usual - (len(first[0]) > 1):
         return 0
-    return next(number for number, row in enumerate(first) if len(row) == usual)
+    place = next(number for number, row in enumerate(first) if len(row) == usual)
+    return place if len(first[0]) == 1 or _are_names(first[place]) else 0
+
+
+def is_separator_line(text: str) -> bool:
+    """Whether a line tells a spreadsheet program how the fields are separated: `sep=;`."""
+    return re.match(r"(?i)sep=.?", text) is not None
+
+
+def _are_names(row: list[str]) -> bool:
+    """Whether the cells of a row could be names of columns: different, and no numbers."""
+    cells = [cell.strip() for cell in row]
+    return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[-+]?[\d.,]*", cell) for cell in cells)
 
 
 def _different_names(header: list[str], repairs: Repairs) -> list[str]:
@@ -254,7 +269,9 @@ def ends_in_footer(path: Path, separator: str, encoding: str) -> bool:
 
 def guess_separator(text: str, given: str) -> str:
     """The separator: the given one if it divides the first lines evenly, or else another that does."""
-    lines = [line for line in text.splitlines()[:_LOOKED_AT] if line.strip()]
+    lines = [line for line in text.splitlines()[:LOOKED_AT] if line.strip()]
+    if lines and is_separator_line(lines[0]) and len(lines[0].strip()) == len("sep=;"):
+        return lines[0].strip()[-1]
     if _divides(lines, given):
         return given
     others = [sign for sign in (";", "\t", "|", ",") if sign != given]

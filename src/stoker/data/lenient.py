@@ -216,7 +216,10 @@ class LenientTable:
             ArgumentError: no row has a label.
         """
         if self._unlabelled and not self._kept:
-            raise ArgumentError(f"{self.name} has no labels: every cell of column {self._label!r} is empty")
+            hint = " (a closing quote is probably missing)" if self._rows == 1 else ""
+            raise ArgumentError(
+                f"{self.name} has no labels: every cell of column {self._label!r} is empty{hint}"
+            )
         for column in columns:
             bad, filled = self._bad[column.name], self._filled[column.name]
             if column.reading and not column.asked and bad > (1 - ENOUGH) * filled:

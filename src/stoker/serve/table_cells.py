@@ -110,7 +110,16 @@ def read_cells(field: Field, array: Array) -> Array:
     if array.dtype.kind not in "OUSM":
         return array
     unit = UNITS.get(field.unit, field.unit)
-    flat = [_read(field, reading, one, unit) for one in array.ravel()]
+    # The same text comes again and again in the rows of a file.
+    known: dict[str, float | int] = {}
+    flat: list[float | int] = []
+    for one in array.ravel():
+        value = known.get(one) if type(one) is str else None
+        if value is None:
+            value = _read(field, reading, one, unit)
+            if type(one) is str:
+                known[one] = value
+        flat.append(value)
     if all(type(one) is int for one in flat):
         try:
             return np.array(flat, np.int64).reshape(array.shape)
