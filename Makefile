@@ -23,7 +23,7 @@ endef
 .PHONY: coverage news dist constraints demo demo-ledger demo-fit demo-software-gpu demo-recipe test system-packages test-fast lint docs clean soak \
 	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers \
 	soak-random soak-models soak-pipelines soak-faults soak-tables soak-bundles bench-examples screenshots browser postgresql engine-tools mlflow image-tools \
-	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-checkpoint \
+	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-many bench-checkpoint \
 	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes bench-keel recipe-figures fortunes
 
 # Without the lines that TensorFlow prints about itself.
@@ -146,6 +146,10 @@ bench-guard: $(READY)
 # Against Keras' fit, predict and evaluate, hand-written loops, and the limit.
 bench-fit: $(READY)
 	$(BIN)/python benchmarks/fit.py
+
+# Many small models at once, against one after another.
+bench-many: $(READY)
+	$(BIN)/python benchmarks/many.py
 
 # Jobs that are over in seconds: the whole first call, tracing and all, against Keras.
 bench-short-jobs: $(READY)

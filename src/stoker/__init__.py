@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from stoker.train.checkpoint.options import Checkpoint, CheckpointError, CheckpointWarning
     from stoker.train.evaluate import evaluate
     from stoker.train.fit import fit
+    from stoker.train.fit_many import fit_many
     from stoker.train.inference.predict import predict
     from stoker.train.planning.plan import Plan
     from stoker.train.trainer import Trainer
@@ -88,6 +89,7 @@ _HOMES = {
     "evaluate": "stoker.train.evaluate",
     "export": "stoker.serve.export.writing",
     "fit": "stoker.train.fit",
+    "fit_many": "stoker.train.fit_many",
     "gradient_penalty": "stoker.train.update.penalties",
     "guard": "stoker.doctor.guard",
     "load_ipython_extension": "stoker.doctor.notebook",
@@ -131,6 +133,7 @@ __all__ = [
     "evaluate",
     "export",
     "fit",
+    "fit_many",
     "gradient_penalty",
     "guard",
     "load_ipython_extension",

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
-from stoker.tf_internals.types import ConcreteFunction, Graph, Operation, ProtoMessage, Tensor, Variable
+from stoker.tf_internals.types import (
+    ConcreteFunction,
+    DType,
+    Graph,
+    Operation,
+    ProtoMessage,
+    Tensor,
+    Variable,
+)
 
 
 def new_graph(name: str) -> Graph:
@@ -33,6 +41,17 @@ def set_input(op: Operation, number: int, tensor: Tensor) -> None:
 def add_control_inputs(op: Operation, awaited: Iterable[Operation]) -> None:
     """Make an existing op of a graph wait for others."""
     op._add_control_inputs(list(awaited))
+
+
+def make_op(
+    kind: str, inputs: Sequence[Tensor], attributes: Mapping[str, ProtoMessage], dtypes: Sequence[DType]
+) -> list[Tensor]:
+    """A new op in the graph that is being traced, by the name of its kind; its outputs."""
+    import tensorflow as tf
+
+    graph = tf.compat.v1.get_default_graph()
+    made = graph._create_op_internal(kind, list(inputs), list(dtypes), attrs=dict(attributes))
+    return list(made.outputs)
 
 
 def definition(name: str) -> ProtoMessage:

@@ -9,12 +9,13 @@
 
 | room | subject |
 |---|---|
-| fit, trainer, evaluate | the public verbs |
+| fit, fit_many, trainer, evaluate | the public verbs |
 | request, tracebacks | their arguments, parsed and checked once; short tracebacks |
 | explaining | why the data cannot be trained on, in one line |
 | preparing | from a request to a run: which data each worker reads |
 | servers | `fit` with the weights on parameter servers |
 | first_look | mistakes in the model or the data, found before the first step |
+| many/ | `stoker.fit_many`: many members in one loop |
 | custom/ | `stoker.Trainer`: your own step in the loop |
 | loop/ | one training run: its epochs, and what it shows |
 | checkpoint/ | saving, and exact resume |

@@ -152,6 +152,9 @@ class CheckpointedState:
     def restore_progress(self, progress: Mapping[str, Any]) -> None:
         """Restore what `progress` returned, in a new process."""
 
+    def note_restored(self) -> None:
+        """The variables have been given the values of a checkpoint."""
+
 
 @dataclass(frozen=True)
 class TrainingProgram:

@@ -4,7 +4,7 @@ resume = Resume(checkpoint)             # takes the directory, reads the newest 
 resume.plan                             # how the run before went about it
 resume.begin(state, graphs, fingerprint) # once everything is built: the variables get their values
 resume.put_back(epoch_steps, callbacks) # after the hooks that reset and begin: everything else too
-resume.save_if_due(step, ...)
+resume.save(step, ...)                  # when it is time: resume.is_due(step)
 resume.close()
 """
 
@@ -28,7 +28,7 @@ from stoker.train.checkpoint import job
 from stoker.train.checkpoint.callback_state import callbacks_state, restore_callbacks
 from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import Checkpoint, CheckpointWarning
-from stoker.train.checkpoint.saved import WAY_OUT
+from stoker.train.checkpoint.saved import WAY_OUT, Saved
 from stoker.train.checkpoint.saver import Saver
 from stoker.train.execution.epoch_steps import EpochPosition, EpochSteps
 from stoker.train.execution.feed import HostRandomState, host_random_state, restore_host_random_state
@@ -112,6 +112,7 @@ class Resume:
         self._own_place = self._apart and share is not None and not share.again
         self._saver: Saver | None = None
         self._early = EarlySaves(checkpoint.every_seconds)
+        self._state: CheckpointedState | None = None
         self._damaged: set[Path] = set()
         self._directory: CheckpointDirectory | None = None
         if self.group.chief:
@@ -165,6 +166,7 @@ class Resume:
         Raises:
             CheckpointError: the checkpoint is of another model, or of a run with other arguments.
         """
+        self._state = state
         traced = list(graphs)
         for graph in traced:
             _warn_of_random_ops(graph)
@@ -178,7 +180,7 @@ class Resume:
                     f"{self._saved.path} is of {self._saved.replicas} replicas, here are {self.group.replicas}: with "
                     "divide='rows' or 'files' a job goes on with the same number; with 'share' it may be another"
                 )
-            self._saver.put_back(self._saved)
+            self._put_into_variables(self._saved)
 
     def _saver_of(self, variables: Mapping[str, Variable], fingerprint: str) -> Saver:
         given = (self.checkpoint, variables, fingerprint)
@@ -201,7 +203,7 @@ class Resume:
         found = self._saved
         assert found is not None
         progress = cast(RunProgress, found.progress)
-        self.saver.put_back(found)
+        self._put_into_variables(found)
         restore_callbacks(_without_bars(callbacks), progress["callbacks"])
         if epoch_steps is not None:
             # The order matters: the epochs are repeated from the random state the program began with.
@@ -213,6 +215,11 @@ class Resume:
         self._saved = None
         return progress
 
+    def _put_into_variables(self, found: Saved) -> None:
+        self.saver.put_back(found)
+        if self._state is not None:
+            self._state.note_restored()
+
     @property
     def _place_name(self) -> str:
         return part_name("iterator", self.group.rank if self._own_place else 0)
@@ -221,18 +228,13 @@ class Resume:
         """Go back to the newest checkpoint before this step; False if there is none."""
         found = self.saver.newest(before)
         if found is not None:
-            self.saver.put_back(found)
+            self._put_into_variables(found)
             self._saved = found
         return found is not None
 
     def is_due(self, step: int) -> bool:
         """Whether it is time to save; of a job's workers the chief knows."""
         return self.saver.due(step) or (self.group.chief and self._early.due())
-
-    def save_if_due(self, step: int, **progress: Any) -> None:
-        """Save when it is time."""
-        if self.is_due(step):
-            self.save(step, **progress)
 
     @announced.region(announced.SAVE)
     def save(

@@ -42,7 +42,7 @@ def keras_loop(
                 keras_training.build(model, feed.spec())
         elif not testing:
             _build_loss_scale(model, feed)
-        step = weak_method(model, kind) if testing else _train_step(model, jit == "update", fused)
+        step = weak_method(model, kind) if testing else make_train_step(model, jit == "update", fused)
         if strategy is not None:
             return CompiledLoop(_run_on_replica(step, strategy), feed, eager=eager)
         # A test's steps need not compute results that nobody reads.
@@ -72,7 +72,8 @@ def _run_on_replica(step: Callable[..., Logs], strategy: Strategy) -> Callable[.
     return run
 
 
-def _train_step(model: Model, compiled_update: bool, fused: bool) -> Callable[..., Logs]:
+def make_train_step(model: Model, compiled_update: bool, fused: bool) -> Callable[..., Logs]:
+    """The model's `train_step`, with the update compiled by XLA or parts of it fused."""
     plain, weak = weak_method(model, "train_step"), weakref.ref(model)
 
     def step(*args: Nest) -> Logs:

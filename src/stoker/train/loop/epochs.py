@@ -181,8 +181,9 @@ class Epochs:
                 self._save_now()
             raise
         self._act_on(self.program.course.after_call(self.step, values))
-        if self.resume is not None and self.group.alone:
-            self.resume.save_if_due(self.step, **self._progress())
+        # What there is to save is put together only when it is time.
+        if self.resume is not None and self.group.alone and self.resume.is_due(self.step):
+            self.resume.save(self.step, **self._progress())
 
     def _limit(self) -> int | None:
         """How many steps until something is due at a step of its own: an evaluation, a checkpoint."""
