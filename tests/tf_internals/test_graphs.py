@@ -111,3 +111,13 @@ def test_is_composite() -> None:
     assert graphs.is_composite(tf.ragged.constant([[1], []]))
     assert graphs.is_composite(tf.sparse.from_dense([[1, 0]]))
     assert not graphs.is_composite(tf.constant([1]))
+
+
+def test_an_op_is_made_by_the_name_of_its_kind() -> None:
+    @tf.function
+    def double(x: tf.Tensor) -> tf.Tensor:
+        added = tf.raw_ops.AddV2(x=x, y=x)
+        (made,) = graphs.make_op("AddV2", [x, x], {"T": added.op.node_def.attr["T"]}, [tf.float32])
+        return made
+
+    assert float(double(tf.constant(2.0))) == 4.0
