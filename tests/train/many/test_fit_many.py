@@ -140,7 +140,7 @@ def fit_alone(
     keras.utils.set_random_seed(config["seed"])
     model = make_model(**config)
     tf.random.set_seed(SEED)
-    stoker.fit(model, *data, verbose=0, **how)
+    stoker.fit(model, *data, **{"verbose": 0, **how})
     return model
 
 
@@ -148,7 +148,7 @@ def fit_together(
     make_model: Callable[..., keras.Model], configs: list[Any], *data: Any, **how: Any
 ) -> ManyResult:
     keras.utils.set_random_seed(SEED)
-    return stoker.fit_many(make_model, configs, *data, verbose=0, **how)
+    return stoker.fit_many(make_model, configs, *data, **{"verbose": 0, **how})
 
 
 def values(model: keras.Model) -> list[Any]:

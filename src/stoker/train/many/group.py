@@ -48,7 +48,7 @@ class MemberGroup:
         stacked = StackedStep(flats)
         self._prepare(stacked)
 
-        def run(batch: Nest = ()) -> list[Tensor]:
+        def run(batch: Nest) -> list[Tensor]:
             values = {name: self._read(name) for name in stacked.flat.reads}
             returned, updated = stacked.run(batch, values)
             for name, value in updated.items():

@@ -34,9 +34,9 @@ class ManyModel(keras.Model):
         first = members[0].model
         super().__init__(name=f"{first.name}_members_{len(members)}")
         # Past Keras' tracking of attributes: the members are no layers of this model.
-        vars(self)["optimizer"] = first.optimizer
-        vars(self)["steps_per_execution"] = steps_per_execution(first)
-        vars(self)["history"] = keras.callbacks.History()
+        self.__dict__["optimizer"] = first.optimizer
+        self.__dict__["steps_per_execution"] = steps_per_execution(first)
+        self.__dict__["history"] = keras.callbacks.History()
 
 
 def many_program(members: Sequence[Member]) -> TrainingProgram:
@@ -126,14 +126,21 @@ class ManyLoops(StepLoops):
 
     def reset_metrics(self) -> None:
         """All metrics to zero, in one compiled call."""
+        for group in self.groups:
+            # First, since it may change which variables are shared, and with it the version.
+            group.ensure_stacked()
         steps = {
             one.number: self.traces.step(one, RESET, None) for group in self.groups for one in group.members
         }
         stacked = [group for group in self.groups if all(steps[one.number].flat for one in group.members)]
         key = (self.version, tuple(id(group) for group in stacked))
         if self._reset[0] != key:
-            runs = [group.step([steps[one.number].flat for one in group.members]) for group in stacked]
-            function = tf.function(lambda: [run() for run in runs] and None, autograph=False)
+            flats = [[steps[one.number].flat for one in group.members] for group in stacked]
+            runs = [
+                group.step([one for one in own if one is not None])
+                for group, own in zip(stacked, flats, strict=True)
+            ]
+            function = tf.function(lambda: [run(()) for run in runs], autograph=False)
             # The stacks that were made for it may have changed who shares what.
             key = (self.version, tuple(id(group) for group in stacked))
             self._reset = (key, function.get_concrete_function())

@@ -53,15 +53,15 @@ class MemberTraces:
         self, member: Member, kind: str, spec: Nest, *, compiled_update: bool = False, fused: bool = False
     ) -> MemberStep:
         """The step of this kind ("train_step", "test_step" or `RESET`) for batches like `spec`."""
-        key = (kind, repr(spec), compiled_update, fused)
-        found = self._kept.get((member.number, *key))
+        key = (member.number, kind, repr(spec), compiled_update, fused)
+        found = self._kept.get(key)
         if found is None:
             twin = self._find_twin(member, spec) if not (compiled_update or fused) else None
             if twin is not None:
                 step = self.step(twin, kind, spec)
                 found = MemberStep(None, step.flat, step.structure) if step.flat is not None else None
             found = found or self._trace(member, kind, spec, compiled_update, fused)
-            self._kept[(member.number, *key)] = found
+            self._kept[key] = found
         return found
 
     def concrete(self, member: Member, kind: str, spec: Nest, **how: bool) -> ConcreteFunction:
