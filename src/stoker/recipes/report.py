@@ -289,7 +289,8 @@ def _describe_cell(feature: Feature, value: Cell) -> str:
     if feature.kind == "truth":
         return "true" if value else "false"
     if feature.kind == "date" and feature.unit:
-        text = str(np.datetime64(int(value), _UNITS.get(feature.unit, feature.unit)))
+        unit = _UNITS.get(feature.unit, feature.unit)
+        text = str(np.array(int(value)).astype(f"datetime64[{unit}]"))
         return f"<time>{text.removesuffix('T00:00:00').replace('T', ' ')}</time>"
     return _describe_value(value, 60)
 

@@ -67,6 +67,17 @@ class CallbackRow(AtSite):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EpochRow(Section):
+    """What Keras' `fit` reported at the end of an epoch: losses and metrics by name, null for NaN."""
+
+    # Counted from 1 in each `fit`.
+    epoch: int
+    # The training steps of the run so far.
+    step: int
+    values: dict[str, float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
 class PipelineStage(AtSite):
     """A stage of a pipeline as it was written; `python` where it runs Python code."""
 
@@ -275,6 +286,7 @@ class Tables(Section):
     traces: list[TraceRow] = field(default_factory=list)
     functions: list[FunctionRow] = field(default_factory=list)
     callbacks: list[CallbackRow] = field(default_factory=list)
+    epochs: list[EpochRow] = field(default_factory=list)
     pipelines: list[PipelineRow] = field(default_factory=list)
     stages: list[StageRow] = field(default_factory=list)
     tunings: list[TuningRow] = field(default_factory=list)

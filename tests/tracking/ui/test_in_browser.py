@@ -95,7 +95,7 @@ def test_runs_are_chosen_and_compared(page: Opened) -> None:
 def test_what_a_run_lacks_is_never_null_in_a_comparison(page: Opened) -> None:
     more = {"optimizer": "Adam", "mode": "fast", "only": "here", "rate": 0.1}
     given = (more, {"optimizer": "SGD", "mode": None, "rate": None})
-    ids = []
+    ids: list[str] = []
     for params in given:
         with TrackedRun("compared", params, store=page.site.store, kind="track") as run:
             run.log(1, {f"loss {len(ids)}": 304_400.25})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,7 @@ from stoker.tf_internals import keras_optimizers
 from stoker.tf_internals.types import Callback, CallbackList, EpochIterator, Model, Optimizer
 
 T = TypeVar("T")
+_MOST_EPOCHS = 1000
 _BATCH_HOOKS = tuple(
     f"on_{phase}batch_{moment}"
     for phase in ("", "train_", "test_", "predict_")
@@ -76,6 +77,15 @@ class FitCalls:
     graph_ns: int = 0
 
 
+@dataclass(frozen=True)
+class EpochLogs:
+    """What `fit` reported at the end of an epoch."""
+
+    epoch: int
+    step: int
+    values: dict[str, float]
+
+
 class KerasLoop(Probe):
     """Understands Keras' loops on the main thread."""
 
@@ -87,6 +97,10 @@ class KerasLoop(Probe):
         self.callbacks: dict[tuple[str, str], CallbackTime] = {}
         self.predicts: dict[SiteKey, PredictCalls] = {}
         self.fits: dict[SiteKey, FitCalls] = {}
+        self.epochs: list[EpochLogs] = []
+        self._trained = 0
+        # How many loops of Stoker's trainer are open: those keep their values themselves.
+        self._own_loops = 0
         self._steps = steps
         self._batch_size = 0
         self._begin_step = 0
@@ -116,6 +130,8 @@ class KerasLoop(Probe):
         self.replace(callbacks, "on_train_batch_end", partial(self._batch_end, TRAINING, "fit"))
         self.replace(callbacks, "on_test_batch_end", partial(self._batch_end, INFERENCE, "evaluate"))
         self.replace(callbacks, "on_predict_batch_end", partial(self._batch_end, INFERENCE, "predict"))
+        # Not the list's hook: that one still has tensors, and turns them into numbers for its callbacks.
+        self.replace(keras.callbacks.History, "on_epoch_end", self._epoch_end)
         self.replace(*keras_optimizers.application(), self._apply, pausable=True)
         self.replace(*keras_optimizers.application(), self._eager.dispatching, pausable=True)
         self.replace(keras.layers.Layer, "__call__", self._eager.layer, pausable=True)
@@ -127,7 +143,9 @@ class KerasLoop(Probe):
 
     def measure(self, ended: bool) -> KerasPart:
         callbacks = list(self.callbacks.values())
-        return KerasPart(callbacks, dict(self.predicts), dict(self.fits), self.variable_bytes)
+        return KerasPart(
+            callbacks, dict(self.predicts), dict(self.fits), self.variable_bytes, list(self.epochs)
+        )
 
     def join_call(self) -> None:
         """Enter a `fit` that began before the probe came: a callback of it attached the probe."""
@@ -164,11 +182,13 @@ class KerasLoop(Probe):
             yield
             return
         outside, self._batch_size = self._batch_size, batch_size
+        self._own_loops += 1
         self.join()
         try:
             yield
         finally:
             self.leave()
+            self._own_loops -= 1
             self._batch_size = outside
 
     @contextmanager
@@ -342,6 +362,7 @@ class KerasLoop(Probe):
         steps = last - before if last > before else last + 1
         self._last_batch = last
         self._batches += steps
+        self._trained += steps if count.rank == TRAINING else 0
         count.steps += steps
         count.ticks += 1
         count.examples += steps * self._batch_size
@@ -356,7 +377,26 @@ class KerasLoop(Probe):
         last = self._last_batch = self._last(batch)
         steps = max(1, last - int(self._begin_step) + 1)
         self._batches += steps
+        self._trained += steps if rank == TRAINING else 0
         self._steps.tick(rank, source, steps, steps * self._batch_size, self.recorder.since)
+
+    def _epoch_end(self, original: Callable[..., T]) -> Callable[..., T]:
+        def end(history: Callback, epoch: int, logs: Mapping[str, object] | None = None) -> T:
+            if self.active and not self._own_loops and self.recorder.on_main_thread():
+                self.safely(self._note_epoch, epoch, logs or {})
+            return original(history, epoch, logs)
+
+        return end
+
+    def _note_epoch(self, epoch: int, logs: Mapping[str, object]) -> None:
+        # A tensor is left alone: to read it would be a sync of ours.
+        values = {name: float(value) for name, value in logs.items() if isinstance(value, int | float)}
+        if not values:
+            return
+        if len(self.epochs) >= _MOST_EPOCHS:
+            # The record is written every second: it keeps every second epoch of those before.
+            del self.epochs[:-1:2]
+        self.epochs.append(EpochLogs(int(epoch) + 1, self._trained, values))
 
     def _measure_variables(self, optimizer: Optimizer) -> None:
         # A Keras variable holds TensorFlow's as `value`; on a plain tf.Variable that is a method.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import math
 import time
 
 from stoker.records import Record
@@ -36,8 +37,14 @@ def end(run: TrackedRun, record: Record) -> None:
 
 
 def update(run: TrackedRun, record: Record) -> None:
-    """Store the ledger and findings so far, and log the ledger as one series per account."""
+    """Store the ledger and findings so far, and log the ledger as one series per account, and the epochs of `fit`."""
     run.put(*to_events(record))
+    for row in record.tables.epochs:
+        # Epochs that an earlier look has logged are in the record again.
+        if row.step > run.logged_step:
+            run.logged_step = row.step
+            values = {name: math.nan if value is None else value for name, value in row.values.items()}
+            run.log(row.step, {**values, "epoch": row.epoch})
     run.log(
         record.steps, {f"{SERIES_PREFIX}{account}": seconds for account, seconds in record.accounts.items()}
     )

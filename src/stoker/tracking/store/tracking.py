@@ -80,6 +80,8 @@ class TrackedRun:
         self.kind = kind
         self._writer = None if store is None else writer_for(store)
         self._params = make_plain(dict(params))
+        # The last step of which a record's values were logged.
+        self.logged_step = 0
         self._ended = False
         self._reading: list[_Once] = []
         self._token: Token[TrackedRun | None] | None = None

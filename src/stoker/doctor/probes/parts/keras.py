@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,8 +12,8 @@ from stoker.doctor.probes.parts.tallies import MAX_ROWS
 
 if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
-    from stoker.doctor.probes.keras_loop import CallbackTime, FitCalls, PredictCalls
-    from stoker.records import CallbackRow
+    from stoker.doctor.probes.keras_loop import CallbackTime, EpochLogs, FitCalls, PredictCalls
+    from stoker.records import CallbackRow, EpochRow
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,14 @@ class KerasPart(ProbePart):
     fits: dict[SiteKey, FitCalls] = field(default_factory=dict)
     # Size of the variables that an eager optimizer updates.
     variable_bytes: int = 0
+    epochs: list[EpochLogs] = field(default_factory=list)
 
     def sites(self) -> Iterable[SiteKey]:
         return [*self.predicts, *self.fits, *(c.site for c in self.callbacks if c.site)]
 
-    def tables(self, m: Measurements) -> dict[str, list[CallbackRow]]:
+    def tables(self, m: Measurements) -> dict[str, list[CallbackRow] | list[EpochRow]]:
         from stoker.doctor.attach.sites import site_columns
-        from stoker.records import CallbackRow
+        from stoker.records import CallbackRow, EpochRow
 
         rows = [
             CallbackRow(
@@ -39,4 +41,12 @@ class KerasPart(ProbePart):
             for c in sorted(self.callbacks, key=lambda c: -c.ns)[:MAX_ROWS]
             if c.calls
         ]
-        return {"callbacks": rows}
+        epochs = [
+            EpochRow(
+                epoch=one.epoch,
+                step=one.step,
+                values={name: value if math.isfinite(value) else None for name, value in one.values.items()},
+            )
+            for one in self.epochs
+        ]
+        return {"callbacks": rows, "epochs": epochs}
