@@ -150,8 +150,8 @@ class StepRecorder:
             self._fail(error)
 
     def is_recording(self) -> bool:
-        """Whether a step is being recorded."""
-        return self._current is not None
+        """Whether a step is being recorded, or marked: its patches lie on those of the probes."""
+        return self._current is not None or self._marking is not None
 
     def _is_reported(self, count: StepCount) -> bool:
         return eager.has_started() and any(one is count for one in self._steps.reported())
