@@ -40,6 +40,9 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=["others"], help="development, others, or names")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--seed", type=int, default=0, help="of the split")
+    parser.add_argument(
+        "--keep", metavar="FILE", help="add each table's figures there, and skip those it has"
+    )
     parser.add_argument("--answer", metavar="METHOD", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.answer:
@@ -47,18 +50,28 @@ def main() -> None:
         return
     methods = [one for one in args.methods if is_there(one)]
     print(f"| table | rows | {' | '.join(methods)} |\n{'|---' * (len(methods) + 2)}|")
+    kept = read_kept(args.keep)
     found: list[dict[str, dict[str, float]]] = []
     for table in choose_tables(args.tables):
-        rows = {method: in_own_process(table, method, args.seed) for method in methods}
+        rows = kept.get(table) or {method: in_own_process(table, method, args.seed) for method in methods}
         if any(not one for one in rows.values()):
             print(
                 f"| {table} | | {' | '.join('' if one else 'failed' for one in rows.values())} |", flush=True
             )
             continue
         found.append(rows)
+        if args.keep and table not in kept:
+            with open(args.keep, "a", encoding="utf-8") as file:
+                file.write(json.dumps([table, rows]) + "\n")
         cells = [f"{one['accuracy']:.3f}" for one in rows.values()]
         print(f"| {table} | {int(rows[methods[0]]['rows']):,} | {' | '.join(cells)} |", flush=True)
     show(found, methods)
+
+
+def read_kept(path: str | None) -> dict[str, dict[str, dict[str, float]]]:
+    if path is None or not Path(path).exists():
+        return {}
+    return dict(json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines())
 
 
 def is_there(method: str) -> bool:

@@ -88,7 +88,7 @@ def fit_many(
     plan: PlanLike = None,
     checkpoint: CheckpointLike = None,
 ) -> ManyResult:
-    """Train many configurations of one architecture at once: each as its own `stoker.fit` would, all much faster.
+    """Train many configurations of one architecture at once: each as its own `stoker.fit` would train it.
 
     Args:
         make_model: called as `make_model(**config)`; returns a compiled Keras model.

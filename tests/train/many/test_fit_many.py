@@ -249,7 +249,7 @@ class Crash(keras.callbacks.Callback):
             raise RuntimeError("crashed")
 
 
-@pytest.mark.parametrize("case", ["rates", "a recurrent layer"])
+@pytest.mark.parametrize("case", ["rates", "two structures", "a recurrent layer"])
 def test_all_members_go_on_after_a_crash(case: str, tmp_path: Path) -> None:
     make_model, configs, data = CASES[case]
     configs = [{**configs[0], "rate": 1e-9}, *configs[1:]]
