@@ -17,8 +17,8 @@ import pyarrow.csv as pacsv
 from stoker.data.columns import GUESS, Column, Restart, Widen, check_different, from_arrow
 from stoker.data.csv_repair import (
     HIDDEN,
+    CsvRepairs,
     EvenRows,
-    Repairs,
     ends_in_footer,
     find_encoding,
     find_ragged,
@@ -87,7 +87,7 @@ class CsvFiles(FileSource):
         self._stand_ins: dict[Path, str] = {}
         self._lenient = lenient
         # By file whose rows are not even: what was done about it.
-        self._repairs: dict[Path, Repairs] = {}
+        self._repairs: dict[Path, CsvRepairs] = {}
         self._notes: list[str] = []
 
     def columns(self) -> list[Column]:
@@ -101,7 +101,7 @@ class CsvFiles(FileSource):
                 continue
         sample = self._sample(path)
         if self._lenient and self._needs_repair(path, sample):
-            self._repairs[path] = Repairs()
+            self._repairs[path] = CsvRepairs()
             sample = self._sample(path)
         check_different(sample.schema.names, str(path))
         self._one_column = len(sample.schema.names) == 1
@@ -206,7 +206,7 @@ class CsvFiles(FileSource):
                 )
             raise self._not_text(path)
         if self._lenient and is_separator_line(text):
-            self._repairs[path] = Repairs()
+            self._repairs[path] = CsvRepairs()
         if self._lenient and (other := guess_separator(text, self._separator)) != self._separator:
             self._notes.append(f"{other!r} separates the fields")
             self._separator = other
@@ -250,7 +250,7 @@ class CsvFiles(FileSource):
         if stand_in:
             opened = WithStandIns(self._bytes(path), stand_in)
         if path in self._repairs:
-            self._repairs[path] = Repairs()
+            self._repairs[path] = CsvRepairs()
             stream = opened if stand_in else self._bytes(path)
             opened = EvenRows(stream, self._separator, self._repairs[path], str(path))
         return pacsv.open_csv(opened, read_options=read, parse_options=self._parse, convert_options=options)
@@ -306,7 +306,7 @@ class CsvFiles(FileSource):
             if self._finds_lone_returns(path):
                 return Restart()
             if self._lenient and path not in self._repairs:
-                self._repairs[path] = Repairs()
+                self._repairs[path] = CsvRepairs()
                 return Restart()
             expected, got, text = found.groups()
             hint = " (a closing quote is probably missing)" if text.count('"') % 2 else ""
@@ -357,7 +357,7 @@ class CsvFiles(FileSource):
             return Widen(wider)
         if self._lenient:
             if value.strip() == column.name.strip() and path not in self._repairs:
-                self._repairs[path] = Repairs()
+                self._repairs[path] = CsvRepairs()
                 return Restart()
             return Widen(replace(column, reading=GUESS))
         if column.kind in ("number", "whole") and not is_whole(value):

@@ -36,7 +36,7 @@ _CODES = ("utf-8", "cp1252", "latin-1")
 
 
 @dataclass
-class Repairs:
+class CsvRepairs:
     """What was done to the rows of a file.
 
     Attributes:
@@ -69,7 +69,7 @@ class Repairs:
         return found
 
 
-def even_rows(rows: Iterable[list[str]], repairs: Repairs) -> Iterator[list[str]]:
+def even_rows(rows: Iterable[list[str]], repairs: CsvRepairs) -> Iterator[list[str]]:
     """The header, then every row with as many fields as it has."""
     waiting = iter(rows)
     first = [row for row in itertools.islice(waiting, LOOKED_AT) if row]
@@ -124,7 +124,7 @@ def _are_names(row: list[str]) -> bool:
     return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[-+]?[\d.,]*", cell) for cell in cells)
 
 
-def _different_names(header: list[str], repairs: Repairs) -> list[str]:
+def _different_names(header: list[str], repairs: CsvRepairs) -> list[str]:
     """The names of the columns; of several with the same name, the last one keeps it, as in `csv.DictReader`."""
     found = list(header)
     for number, name in enumerate(header):
@@ -156,7 +156,7 @@ def is_footer(row: list[str], width: int) -> bool:
     return bool(there) and 2 * len(there) <= max(2, width) and _FOOTER.fullmatch(there[0]) is not None
 
 
-def _filled(row: list[str], width: int, repairs: Repairs) -> list[str]:
+def _filled(row: list[str], width: int, repairs: CsvRepairs) -> list[str]:
     if len(row) < width:
         repairs.filled += 1
         return row + [""] * (width - len(row))
@@ -166,7 +166,7 @@ def _filled(row: list[str], width: int, repairs: Repairs) -> list[str]:
 class EvenRows(io.RawIOBase):
     """A stream of UTF-8 with the even rows of a stream of UTF-8."""
 
-    def __init__(self, stream: pa.NativeFile, separator: str, repairs: Repairs, name: str) -> None:
+    def __init__(self, stream: pa.NativeFile, separator: str, repairs: CsvRepairs, name: str) -> None:
         self._stream, self._name = stream, name
         self._rows = even_rows(read_rows(stream, separator), repairs)
         self._separator, self._rest = separator, b""

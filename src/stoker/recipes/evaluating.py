@@ -23,7 +23,7 @@ LabelReader: TypeAlias = Callable[[object], float | str | None]
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class FileEvaluation:
     """Scores of a bundle.
 
     Attributes:
@@ -41,7 +41,7 @@ class Evaluation:
 
 def evaluate_rows(
     predictor: Predictor, chunks: Iterable[RowChunk], target: str | None, *, balanced: bool
-) -> Evaluation:
+) -> FileEvaluation:
     """Answer all rows and compare the answers with the labels.
 
     Args:
@@ -78,7 +78,7 @@ def evaluate_rows(
         classes=len(labels or ()),
         balanced=balanced,
     )
-    return Evaluation(len(truths), unlabelled, dict(unknown.most_common()), own.scores)
+    return FileEvaluation(len(truths), unlabelled, dict(unknown.most_common()), own.scores)
 
 
 def _explain_nothing(target: str | None, unknown: Mapping[str, int]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def _plain_name(name: Hashable) -> str:
     return str(name).strip("\ufeff \t").casefold()
 
 
-def columns_of_rows(fields: Sequence[Field], rows: Sequence[Mapping[str, object]]) -> list[object]:
+def columns_of_rows(fields: Sequence[Field], rows: Sequence[Mapping[Hashable, object]]) -> list[object]:
     """The cells of each input, from rows that may lack some; None stands for a missing cell."""
     matched: dict[frozenset[Hashable], dict[str, Hashable]] = {}
     columns: list[list[object]] = [[] for _ in fields]
@@ -68,21 +68,21 @@ def columns_of_rows(fields: Sequence[Field], rows: Sequence[Mapping[str, object]
         names = matched[keys]
         for field, column in zip(fields, columns, strict=True):
             key = names.get(field.name)
-            column.append(None if key is None else row[key])  # type: ignore[index]
+            column.append(None if key is None else row[key])
     return list(columns)
 
 
-def columns_of_dict(fields: Sequence[Field], given: Mapping[str, object]) -> list[object]:
+def columns_of_dict(fields: Sequence[Field], given: Mapping[Hashable, object]) -> list[object]:
     """The column of each input, from a row or from columns; a missing one has as many cells as the others."""
     names = match_names(fields, given, "the row")
-    columns = {name: given[key] for name, key in names.items()}  # type: ignore[index]
+    columns = {name: given[key] for name, key in names.items()}
     return _with_gaps(fields, columns)
 
 
 def _with_gaps(fields: Sequence[Field], columns: Mapping[str, object]) -> list[object]:
     first = next(iter(columns.values()))
-    is_row = isinstance(first, str | bytes) or not hasattr(first, "__len__")
-    gap = None if is_row else [None] * len(first)  # type: ignore[arg-type]
+    # A text is one cell.
+    gap = [None] * len(first) if isinstance(first, Sized) and not isinstance(first, str | bytes) else None
     return [columns.get(field.name, gap) for field in fields]
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from stoker.doctor.check.rule import Problem
-from stoker.doctor.report.line_prices import LinePrice, PriceList
+from stoker.doctor.report.line_prices import PriceList, PriceOfLine
 
 
-def price(line: int, source: str, speedup: float = 2.0, kind: str = "sync-in-loop") -> LinePrice:
-    return LinePrice("/train.py", line, kind, source, speedup, "measured", "run")
+def price(line: int, source: str, speedup: float = 2.0, kind: str = "sync-in-loop") -> PriceOfLine:
+    return PriceOfLine("/train.py", line, kind, source, speedup, "measured", "run")
 
 
 def problem(line: int, source: str) -> Problem:
@@ -35,7 +35,7 @@ def problem(line: int, source: str) -> Problem:
     ],
 )
 def test_a_finding_gets_the_price_of_its_line(
-    prices: list[LinePrice], line: int, source: str, expected: float | None
+    prices: list[PriceOfLine], line: int, source: str, expected: float | None
 ) -> None:
     found = PriceList(prices).find(problem(line, source))
     assert (None if found is None else found.speedup) == expected

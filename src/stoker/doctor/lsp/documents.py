@@ -11,7 +11,7 @@ from stoker.config import Config, load
 from stoker.doctor.check.checker import FileResult, check_overlaid, combine
 from stoker.doctor.check.rule import Problem
 from stoker.doctor.check.source.files import project_root
-from stoker.doctor.report.line_prices import LinePrice, PriceList, read_prices
+from stoker.doctor.report.line_prices import PriceList, PriceOfLine, read_prices
 from stoker.doctor.stall import is_known
 from stoker.errors import UsageError
 from stoker.files import RUNS
@@ -22,7 +22,7 @@ class PricedProblem:
     """A problem, and what a saved run says it costs."""
 
     problem: Problem
-    price: LinePrice | None = None
+    price: PriceOfLine | None = None
 
 
 @dataclass(frozen=True)

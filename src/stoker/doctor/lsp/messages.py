@@ -10,7 +10,7 @@ from pygls.workspace import TextDocument
 from stoker.doctor.check.rule import Edit, Fix, Problem, Rule
 from stoker.doctor.fix.edits import apply, parses
 from stoker.doctor.lsp.documents import CheckedText, PricedProblem
-from stoker.doctor.report.line_prices import LinePrice
+from stoker.doctor.report.line_prices import PriceOfLine
 from stoker.doctor.stall import find_stall
 
 SOURCE = "stoker"
@@ -37,7 +37,7 @@ def diagnose(document: TextDocument, found: PricedProblem) -> types.Diagnostic:
     )
 
 
-def describe_price(price: LinePrice) -> str:
+def describe_price(price: PriceOfLine) -> str:
     """`3.1x faster without it, measured in run 20261115-210754-3fa91c07`."""
     how = "modelled from" if price.basis == "modelled" else "measured in"
     gain = f"{price.speedup:.1f}x" if price.speedup >= _NOTICEABLE else "hardly"

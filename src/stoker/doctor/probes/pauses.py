@@ -24,7 +24,7 @@ from stoker import clock
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import DISPATCH, HEAVY_NS, PYTHON, Recorder
 from stoker.doctor.probes.steps import LAYERS, StepCount, Steps
-from stoker.doctor.probes.stretches import Estimate, Reader, Stretch
+from stoker.doctor.probes.stretches import Estimate, MeasuredStretch, Reader
 
 # How long the first stretch and later ones are, and of how many steps.
 _FIRST_NS, _STRETCH_NS, _STRETCH_TICKS = 400_000_000, 200_000_000, 12
@@ -64,8 +64,8 @@ class Pauses(Probe):
         self.ops: Reader = int
         # Whether somebody needs measuring to go on.
         self.is_held: Callable[[], bool] = lambda: False
-        self._stretch: Stretch | None = None
-        self._kept: list[Stretch] = []
+        self._stretch: MeasuredStretch | None = None
+        self._kept: list[MeasuredStretch] = []
         # How long a step took in each of the stretches.
         self._step_times: deque[float] = deque(maxlen=_MOST_TIMES)
         self._estimate: Estimate | None = None
@@ -123,7 +123,7 @@ class Pauses(Probe):
             return
         usual = (count.last_ns - count.first_ns) // (count.ticks - 1)
         self.recorder.heavy_ns = max(HEAVY_NS, _HEAVY_STEPS * usual)
-        self._stretch = Stretch(count, now, self.recorder, self.ops())
+        self._stretch = MeasuredStretch(count, now, self.recorder, self.ops())
         self._stretch.begin(self._probes, list(self._steps.sources.values()), self.reader_of)
 
     def _at_the_bottom(self) -> bool:
@@ -133,7 +133,7 @@ class Pauses(Probe):
             return self._steps.keras_depth == 1 and recorder.depth == 1 and recorder.top == DISPATCH
         return recorder.depth == 0 and recorder.top == PYTHON
 
-    def _end(self, stretch: Stretch, now: int) -> None:
+    def _end(self, stretch: MeasuredStretch, now: int) -> None:
         """A stretch is complete: pause, if that is worth it and the steps are understood."""
         stretch.end(self._probes, self.recorder, self.ops())
         cost = stretch.ticks * _TICK_COST_NS + stretch.ops * _OP_COST_NS

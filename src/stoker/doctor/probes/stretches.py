@@ -67,7 +67,7 @@ class Driver:
         return ticks
 
 
-class Stretch:
+class MeasuredStretch:
     """The measuring from the end of one step of a source to the end of a later one."""
 
     def __init__(self, anchor: StepCount, now: int, recorder: Recorder, ops: int) -> None:
@@ -131,7 +131,7 @@ class Stretch:
         """The time of a step."""
         return self.ns / self.ticks
 
-    def resembles(self, other: Stretch, tolerance: float) -> bool:
+    def resembles(self, other: MeasuredStretch, tolerance: float) -> bool:
         """Whether the steps of both come from one source and take about the same time."""
         return self.anchor is other.anchor and abs(self.step_ns / other.step_ns - 1) <= tolerance
 
@@ -143,7 +143,7 @@ _ReaderOf = Callable[[StepCount], Reader | None]
 class Estimate:
     """What happens in a pause, after the stretches before it."""
 
-    stretches: list[Stretch]
+    stretches: list[MeasuredStretch]
     drivers: list[Driver]
     # The account of what is no step.
     base: int

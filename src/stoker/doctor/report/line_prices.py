@@ -12,7 +12,7 @@ from stoker.doctor.check.rule import Problem
 
 
 @dataclass(frozen=True)
-class LinePrice:
+class PriceOfLine:
     """What one run said about one kind at one line."""
 
     file: str
@@ -33,12 +33,12 @@ class LinePrice:
 class PriceList:
     """The prices of all lines that saved runs know; the latest run of a line has the last word."""
 
-    def __init__(self, prices: Iterable[LinePrice] = ()) -> None:
-        self._by_kind: dict[tuple[str, str], dict[int, LinePrice]] = {}
+    def __init__(self, prices: Iterable[PriceOfLine] = ()) -> None:
+        self._by_kind: dict[tuple[str, str], dict[int, PriceOfLine]] = {}
         for price in prices:
             self._by_kind.setdefault((price.file, price.kind), {})[price.line] = price
 
-    def find(self, problem: Problem) -> LinePrice | None:
+    def find(self, problem: Problem) -> PriceOfLine | None:
         """The price of a problem: of its line, or of the nearest line that reads the same, since lines move."""
         known = self._by_kind.get((problem.file, problem.kind), {})
         source = problem.source.strip()
@@ -51,7 +51,7 @@ class PriceList:
 
 def read_prices(folders: Iterable[Path]) -> PriceList:
     """Read the records in these folders (`.stoker/runs`), each folder's oldest first."""
-    found: list[LinePrice] = []
+    found: list[PriceOfLine] = []
     for folder in folders:
         if folder.is_dir():
             # Imported where a saved run is read: most checks need none, and must start quickly.
@@ -73,7 +73,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 # An editor asks again and again; a record is written once, or for as long as its program runs.
 @functools.lru_cache(maxsize=1024)
-def _read_record(path: Path, stamp: tuple[int, int]) -> tuple[LinePrice, ...]:
+def _read_record(path: Path, stamp: tuple[int, int]) -> tuple[PriceOfLine, ...]:
     from stoker.errors import RecordError
     from stoker.records import speedup_without
     from stoker.tracking.store import record_files
@@ -92,5 +92,5 @@ def _read_record(path: Path, stamp: tuple[int, int]) -> tuple[LinePrice, ...]:
             file = os.path.abspath(base / finding.file)
             basis = (finding.what_if.basis or "") if finding.what_if is not None else ""
             place = (file, finding.line, finding.kind, finding.source)
-            prices.append(LinePrice(*place, speedup, basis, record.id))
+            prices.append(PriceOfLine(*place, speedup, basis, record.id))
     return tuple(prices)
