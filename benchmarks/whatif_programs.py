@@ -135,6 +135,13 @@ def outcomes(program: Stalled, keep: Path) -> list[Outcome]:
         ]
         undisturbed, wall, cpu = (list(column) for column in zip(*ratios, strict=True))
         truth = cpu if program.device == "cpu" else wall
+        if not statistics.median(truth):
+            # Its repair is a call outside of the loop, which the clock at the steps does not see.
+            print(
+                f"{program.path.stem}, {stall}: the repaired steps take no time, so it is left out",
+                file=sys.stderr,
+            )
+            continue
         bases = [price.basis or "modelled" for price in told]
         figures = [(price.speedup, price.low, price.high, price.share or 0.0) for price in told]
         predicted, low, high, share = (

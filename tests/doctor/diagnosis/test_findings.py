@@ -163,6 +163,14 @@ def test_a_function_called_for_every_row_does_not_keep_up_though_tf_data_says_so
     assert kinds(InputPart([pipeline]), StepsPart(count=100, phase=Phase(ns=9 * SECOND))) == ["input-starved"]
 
 
+def test_what_a_repeat_reads_counts_in_every_round() -> None:
+    pipeline = Pipeline([UserStage("Batch", STEP)], elements=100, wait_ns=SECOND, sites={LOOP: 3})
+    # tf.data's books of the last of ten rounds, in which each of five batches took 30 of the 90 ms that a step takes.
+    last_round = ("BatchV2", 5, 150_000_000)
+    pipeline.ran = [("Root", 50, 0), ("Prefetch", 50, 0), ("ForeverRepeat", 50, 0), last_round]
+    assert kinds(InputPart([pipeline]), StepsPart(count=100, phase=Phase(ns=9 * SECOND))) == ["input-starved"]
+
+
 @pytest.mark.parametrize(
     ("teardowns", "ns", "found"),
     [(5, SECOND, True), (1, SECOND, False), (5, SECOND // 3, False)],

@@ -9,10 +9,12 @@ from stoker.doctor.experiments.marking import (
     LEAST_MARKS,
     MOST_MARKS,
     MarkedStep,
+    Marking,
     OwnOps,
     is_marked_tick,
     part_of,
 )
+from stoker.doctor.probes.recorder import ACCOUNT_NAMES, TRACE
 from tests.doctor.experiments.recorded import record_step
 
 MS = 1_000_000
@@ -102,3 +104,13 @@ def test_a_recorded_step_comes_with_marked_ones_that_have_the_same_ops() -> None
     part = part_of(list(step.marks), step.count, own)
     assert part is not None
     assert all(0 < own_s <= step_s for own_s, step_s in zip(part.part_s, part.step_s, strict=True))
+
+
+def test_a_step_in_which_something_was_traced_is_not_marked() -> None:
+    totals = [0] * len(ACCOUNT_NAMES)
+    for traced_ns, counts in ((0, True), (5 * MS, False)):
+        marking = Marking(1, totals)
+        marking.begin()
+        tf.constant(1.0) + 1.0
+        totals[TRACE] += traced_ns
+        assert (marking.end() is not None) == counts

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from stoker import clock
 from stoker.doctor.attach.patching import Patches
-from stoker.doctor.probes.recorder import PYTHON
+from stoker.doctor.probes.recorder import PYTHON, TRACE
 from stoker.tf_internals import eager
 
 T = TypeVar("T")
@@ -65,6 +65,7 @@ class Marking(Patches):
         self._totals = totals
         self._python: list[int] = []
         self._start = self._waited = 0
+        self._traced = totals[TRACE]
         self._began: list[int] = []
         self._ended: list[int] = []
 
@@ -76,10 +77,12 @@ class Marking(Patches):
         self._waited = main_thread_wait_ns()
         self._start = clock.real_ns()
 
-    def end(self) -> MarkedStep:
-        """Stop marking; the step."""
+    def end(self) -> MarkedStep | None:
+        """Stop marking; the step, or None if something was traced in it: that is no time of its ops."""
         end = clock.real_ns()
         self.detach()
+        if self._totals[TRACE] != self._traced:
+            return None
         python = [after - before for before, after in itertools.pairwise(self._python)]
         return MarkedStep(self._tick, self._start, end, self._began, self._ended, python, self._waited)
 

@@ -135,8 +135,9 @@ class StepRecorder:
         """Called at the end of every step of any source, on the main thread."""
         try:
             if self._marking is not None and count.source == self._marked:
-                self.recorded[self._marked].marks.append(self._marking.end())
-                self._marking = None
+                marked, self._marking = self._marking.end(), None
+                if marked is not None:
+                    self.recorded[self._marked].marks.append(marked)
             if self._current is None:
                 if count.ticks in _RECORDED_TICKS and self._is_reported(count):
                     self._stop_marking()

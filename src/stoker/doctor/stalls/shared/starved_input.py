@@ -97,9 +97,17 @@ def _keeps_up(m: Measurements, pipeline: Pipeline) -> bool:
     """
     if not pipeline.ran or not pipeline.elements or not makes_ahead(pipeline):
         return False
-    elements = max(1, pipeline.ran[0][1])
-    making = sum(max(ns, count * _call_ns(name)) for name, count, ns in pipeline.ran) / elements
-    return making < _AT_EASE * (m[StepsPart].phase.ns or m[Books].wall_ns) / pipeline.elements
+    return _making_ns(pipeline) < _AT_EASE * (m[StepsPart].phase.ns or m[Books].wall_ns) / pipeline.elements
+
+
+def _making_ns(pipeline: Pipeline) -> float:
+    """What an element takes to make. tf.data keeps the books of what a `repeat` reads for its last round only."""
+    whole, rounds = 0.0, 1.0
+    for at, (name, count, ns) in enumerate(pipeline.ran):
+        whole += rounds * max(ns, count * _call_ns(name))
+        if name.endswith("Repeat") and at + 1 < len(pipeline.ran):
+            rounds *= max(1.0, count / max(1, pipeline.ran[at + 1][1]))
+    return whole / max(1, pipeline.ran[0][1])
 
 
 def _call_ns(stage: str) -> int:
