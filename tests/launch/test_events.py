@@ -61,3 +61,15 @@ def test_a_signal_ends_the_wait_for_agents_and_stays_for_the_next_stage() -> Non
     assert queue.find_signal() == SignalReceived(signal.SIGUSR1)
     assert take_all(queue) == [SignalReceived(signal.SIGUSR1)]
     assert queue.find_signal() is None
+
+
+def test_an_event_that_arrives_while_signals_are_looked_for_does_not_wait_for_the_next() -> None:
+    queue, event = EventQueue(), AgentEvent("a", 1, AgentAlive())
+    look = queue.find_signal
+
+    def look_as_it_arrives() -> SignalReceived | None:
+        queue.put(event)
+        return look()
+
+    queue.find_signal = look_as_it_arrives  # type: ignore[method-assign]
+    assert queue.get_agent_event(0, until_signal=True) == event

@@ -83,11 +83,13 @@ class EventQueue:
         """Take the next event of an agent; None if there is none in time, or before a signal."""
         deadline = time.monotonic() + timeout_s
         while True:
+            # First, because it takes in what has arrived: an event that it takes in must not wait for the next one.
+            signalled = until_signal and self.find_signal() is not None
             for event in self._unhandled:
                 if isinstance(event, AgentEvent):
                     self._unhandled.remove(event)
                     return event
-            if until_signal and self.find_signal() is not None:
+            if signalled:
                 return None
             if not self._receive(deadline - time.monotonic()):
                 return None
