@@ -23,6 +23,7 @@ OTHERS = {
     "_SubParsersAction",  # argparse has no other name for the type
     "_args_from_interpreter_flags",  # how multiprocessing hands on Python's flags
     "_Hash",  # the type of hashlib's objects has no public name
+    *("_predictors", "_baseline_prediction"),  # scikit-learn gives its trees by no other name
     "_setupstate",  # pytest tells nowhere else which fixtures are up
 }
 # Files that name private modules because people's programs and files do.
