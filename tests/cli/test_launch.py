@@ -20,6 +20,7 @@ yaml = pytest.importorskip("yaml")
         (["-n", "x", "train.py"], "-n 'x': give a number of workers such as 4, or a range such as 2:8"),
         (["-n", "3:2", "train.py"], "-n '3:2': give a number of workers such as 4, or a range such as 2:8"),
         (["-n", "0", "train.py"], "-n '0': give a number of workers such as 4, or a range such as 2:8"),
+        (["-nn", "2", "train.py"], "-n 'n': give a number of workers such as 4, or a range such as 2:8"),
         (["-n", "2"], "no program given: stoker launch -n 4 train.py"),
         (["-n", "2", "gone.py"], "no such file: gone.py"),
         (["--heartbeat", "soon", "train.py"], "--heartbeat 'soon': give a time such as 30s or 5m"),
@@ -103,7 +104,7 @@ def test_in_a_pod_the_old_name_says_nothing(
         (
             ["--scheduler", "kubernetes", "--image", "i", "--pod", '{"hostNetwrk": true}', "--write", "x"],
             "JobSet.spec.replicatedJobs[0].template.spec.template.spec has no field 'hostNetwrk': "
-            "did you mean hostNetwork?",
+            "did you mean 'hostNetwork'?",
         ),
     ],
 )

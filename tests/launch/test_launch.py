@@ -20,7 +20,8 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ne
 QUICK = ("--heartbeat", "1s")
 
 
-def test_every_worker_knows_its_place(tmp_path: Path) -> None:
+def test_every_worker_knows_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONPATH")
     program = """
 print("out of", rank, *sys.argv[1:])
 print("trouble", file=sys.stderr)

@@ -18,6 +18,7 @@ import argparse
 import dataclasses
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from stoker.cli._launch import options
 from stoker.doctor.report import output
@@ -32,6 +33,9 @@ from stoker.launch.view import JobView
 from stoker.printing import print_note
 from stoker.tracking.store import record_files
 
+if TYPE_CHECKING:
+    from stoker.goodput.ledger import Price
+
 configure = options.configure
 
 
@@ -45,10 +49,14 @@ def run(args: argparse.Namespace) -> int:
     if scheduler.must_submit():
         print_note(scheduler.submit(request, JOBS / record_files.new_id()))
         return 0
-    return _supervise(request, scheduler.plan(request), scheduler.count_restarts(), quiet=args.quiet)
+    return _supervise(
+        request, scheduler.plan(request), scheduler.count_restarts(), args.price, quiet=args.quiet
+    )
 
 
-def _supervise(request: JobRequest, plan: LaunchPlan, restarts: int, *, quiet: bool) -> int:
+def _supervise(
+    request: JobRequest, plan: LaunchPlan, restarts: int, price: Price | None, *, quiet: bool
+) -> int:
     """Run the job to its end here."""
     limits, job_id = request.limits, record_files.new_id()
     if plan.place is not None:
@@ -66,4 +74,5 @@ def _supervise(request: JobRequest, plan: LaunchPlan, restarts: int, *, quiet: b
         from stoker.cli._launch import ledger
 
         ledger.close(job.id, request.target, supervisor.ranks, code, supervisor.restarts)
+        ledger.show_goodput(view.directory, price)
     return code

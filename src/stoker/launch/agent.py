@@ -31,6 +31,7 @@ from stoker.launch.messages import (
     Report,
     SendSignal,
     StartWorkers,
+    WorkerEvents,
     WorkerExited,
     WorkerJoined,
     WorkerOutput,
@@ -129,6 +130,11 @@ class Agent:
         if lines:
             self._report(WorkerOutput(self._round, worker.rank, stream, lines))
 
+    def _report_events(self, worker: Worker) -> None:
+        lines = worker.read_events()
+        if lines:
+            self._report(WorkerEvents(self._round, worker.rank, lines))
+
     def _check_workers(self, late_s: float) -> None:
         for worker in list(self._workers.values()):
             status = worker.poll()
@@ -136,6 +142,7 @@ class Agent:
                 self._clean_up(worker)
                 self._report(WorkerExited(self._round, worker.rank, status))
                 continue
+            self._report_events(worker)
             had_started, had_joined = worker.has_started, worker.has_joined
             worker.check(late_s)
             if worker.has_started and not had_started:
@@ -150,7 +157,7 @@ class Agent:
             self._report(AgentAlive())
 
     def _clean_up(self, worker: Worker) -> None:
-        """Kill a worker or what is left of it, and report its last lines."""
+        """Kill a worker or what is left of it, and report its last lines and events."""
         # Children that it left behind must not hold its port, or write to its files.
         worker.kill()
         for output in worker.outputs:
@@ -158,6 +165,7 @@ class Agent:
                 self._selector.unregister(output)
         for stream, lines in worker.close():
             self._report_output(worker, stream, lines)
+        self._report_events(worker)
         del self._workers[worker.rank]
 
     def _kill_workers(self) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from stoker.launch.events import AgentEvent, AgentGone, AgentNoise, EventQueue, JobEvent, LinkReport
 from stoker.launch.hosts import Host
 from stoker.launch.links import Connect, Link
-from stoker.launch.messages import AgentReady, Command, Report, WorkerOutput
+from stoker.launch.messages import AgentReady, Command, Report, WorkerEvents, WorkerOutput
 
 # The last lines that ssh or an agent printed say why it has gone.
 _KEPT_LINES = 3
@@ -21,10 +21,10 @@ class Crew:
     """The agents on the machines that a job may use, by the machines' names."""
 
     def __init__(
-        self, connect: Connect, inbox: EventQueue, show_output: Callable[[WorkerOutput], None]
+        self, connect: Connect, inbox: EventQueue, keep: Callable[[WorkerOutput | WorkerEvents], None]
     ) -> None:
         self._connect = connect
-        self._show_output = show_output
+        self._keep = keep
         self._inbox = inbox
         self._links: dict[str, Link] = {}
         # A report of an agent that has gone may arrive after the next agent has started.
@@ -37,7 +37,7 @@ class Crew:
         return name in self._links
 
     def meet(self, hosts: list[Host], within_s: float) -> dict[str, str]:
-        """Connect to the machines that have no agent yet; return why, for each that does not answer in time.
+        """Connect to the machines that have no agent yet; return the reason for each that did not answer in time.
 
         A signal ends the wait early.
         """
@@ -95,8 +95,8 @@ class Crew:
         self._last_heard_at[event.host] = time.monotonic()
         if isinstance(event.report, AgentNoise):
             self._noise[event.host] = [*self._noise[event.host], event.report.text][-_KEPT_LINES:]
-        elif isinstance(event.report, WorkerOutput):
-            self._show_output(event.report)
+        elif isinstance(event.report, WorkerOutput | WorkerEvents):
+            self._keep(event.report)
         return True
 
     def pause(self, seconds: float) -> None:

@@ -117,6 +117,14 @@ class WorkerOutput(WorkerReport):
 
 
 @dataclass(frozen=True)
+class WorkerEvents(WorkerReport):
+    """Report: lines that a worker wrote to its journal (`stoker.goodput`)."""
+
+    say: ClassVar[str] = "events"
+    lines: str
+
+
+@dataclass(frozen=True)
 class WorkerExited(WorkerReport):
     """Report: a worker's exit status, negative for a signal as in `subprocess`."""
 
@@ -156,6 +164,7 @@ Report = (
     | WorkerStarted
     | WorkerJoined
     | WorkerOutput
+    | WorkerEvents
     | WorkerExited
     | WorkerSilent
     | WorkerRefused

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from stoker.doctor.measure.supervise import exit_code_of
+from stoker.goodput.diary import JobDiary
 from stoker.launch.arrivals import Arrivals
 from stoker.launch.crew import Crew
 from stoker.launch.events import (
@@ -69,7 +70,9 @@ class Round:
         hosts: list[Host],
         shares: dict[str, int],
         announce: Callable[[str], None],
+        diary: JobDiary,
     ) -> None:
+        self._diary = diary
         self._crew, self._job, self._limits, self.number, self._announce = crew, job, limits, number, announce
         self._hosts = {host.name: host for host in hosts}
         self.shares = shares
@@ -197,6 +200,7 @@ class Round:
     def _note_exit(self, rank: int, status: int) -> None:
         now = time.monotonic()
         self._statuses[rank] = status
+        self._diary.note_end_of_worker(self.number, rank)
         if status == PREEMPTED:
             self._ends_at = self._ends_at or now + self._limits.grace_s
         elif status:

@@ -7,21 +7,21 @@ change of machines do not. A worker that ends with an `ArgumentError` would do s
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
+from contextlib import AbstractContextManager
 
 from stoker.errors import StokerError
+from stoker.goodput.diary import JobDiary
 from stoker.launch.crew import Crew
 from stoker.launch.discovery import Discovery
 from stoker.launch.events import EventQueue, SignalReceived
 from stoker.launch.hosts import Host, share_out
 from stoker.launch.job import LaunchJob
 from stoker.launch.limits import LaunchLimits
-from stoker.launch.messages import WorkerOutput
+from stoker.launch.messages import WorkerEvents, WorkerOutput
 from stoker.launch.plan import LaunchPlan
 from stoker.launch.round import Ending, Round, end_unsaved
 from stoker.launch.view import JobView
+from stoker.signals import handle_signals
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # The last line of the traceback of an error that no restart can mend.
@@ -45,7 +45,8 @@ class Supervisor:
         self._job, self._plan, self._limits, self._view = job, plan, limits, view
         self._hosts = plan.hosts
         self._inbox = EventQueue()
-        self._crew = Crew(plan.connect, self._inbox, self._show_output)
+        self._crew = Crew(plan.connect, self._inbox, self._keep)
+        self._diary = JobDiary(view.directory, job.restarts, job.place.rank if job.place else None)
         self._round: Round | None = None
         # The workers of this round that raised it.
         self._wrong_arguments: set[int] = set()
@@ -65,10 +66,13 @@ class Supervisor:
         """
         command = self._plan.discover
         discovery = Discovery(command, self._inbox, self._hosts) if command else None
+        code = 1
         try:
             with self._receive_signals():
-                return self._run_rounds()
+                code = self._run_rounds()
+                return code
         finally:
+            self._diary.end_job(done=code == 0)
             if discovery is not None:
                 discovery.close()
             self._crew.close()
@@ -105,19 +109,31 @@ class Supervisor:
             return end_unsaved(received)
         number, before = self.restarts, self._round.shares if self._round else None
         this = self._round = Round(
-            self._crew, self._job, self._limits, number, self._hosts, shares, self._view.announce
+            self._crew,
+            self._job,
+            self._limits,
+            number,
+            self._hosts,
+            shares,
+            self._view.announce,
+            self._diary,
         )
         self._wrong_arguments = set()
         self._view.begin(list(this.machines), number)
+        self._diary.begin_round(number, list(this.machines))
+        ending = Ending("interrupted")
         try:
             wrong = this.start()
             if wrong is not None:
-                return Ending("fault", wrong, 1)
+                ending = Ending("fault", wrong, 1)
+                return ending
             if number == 0 or shares != before:
                 self._view.announce(self._describe(this))
-            return this.watch(self._take_hosts)
+            ending = this.watch(self._take_hosts)
+            return ending
         finally:
             this.end()
+            self._diary.end_round(number, ending.kind, ending.line)
 
     def _describe(self, started: Round) -> str:
         count, machines = len(started.machines), len(started.names)
@@ -152,27 +168,25 @@ class Supervisor:
         self._hosts = hosts
         return self._round is not None and shares != self._round.shares
 
+    def _keep(self, report: WorkerOutput | WorkerEvents) -> None:
+        """Keep what a worker printed or noted."""
+        if isinstance(report, WorkerEvents):
+            self._diary.add_events(report.round, report.rank, report.lines)
+        else:
+            self._show_output(report)
+
     def _show_output(self, output: WorkerOutput) -> None:
         self._view.show(output.rank, output.stream, output.lines)
         if output.stream == "stderr" and any(line.startswith(_WRONG_ARGUMENT) for line in output.lines):
             self._wrong_arguments.add(output.rank)
 
     def _slow_down(self, ending: Ending) -> None:
-        """Wait before workers that never get far start once more."""
+        """Wait longer and longer before restarting workers that never get far."""
         assert self._round is not None
         is_short = ending.kind == "preempted" and self._round.seconds < _SHORT_ROUND_S
         self._short_rounds = self._short_rounds + 1 if is_short else 0
         if self._short_rounds > 1:
             self._crew.pause(min(2.0**self._short_rounds, _LONGEST_PAUSE_S))
 
-    @contextmanager
-    def _receive_signals(self) -> Iterator[None]:
-        def receive(number: int, _: FrameType | None) -> None:
-            self._inbox.put(SignalReceived(number))
-
-        before = {number: signal.signal(number, receive) for number in _PASSED_ON}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def _receive_signals(self) -> AbstractContextManager[None]:
+        return handle_signals(_PASSED_ON, lambda number, _: self._inbox.put(SignalReceived(number)))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from stoker.doctor.measure import bootstrap, supervise
 from stoker.doctor.measure.worker_heartbeat import VARIABLE, interval
+from stoker.goodput import journal
 from stoker.launch import ports
 from stoker.launch.lines import LineSplitter
 from stoker.launch.messages import StartWorkers, WorkerStart
@@ -41,11 +42,13 @@ class Worker:
         beat_file.touch()
         self._last_beat_ns = beat_file.stat().st_mtime_ns
         self._last_beat_at = time.monotonic()
+        self._events = _Tail(beat_file.with_suffix(f".events-{start.round}"))
         environment = {
             **os.environ,
             **start.environment,
             **own.environment,
             VARIABLE: f"{beat_file}:{interval(start.heartbeat)}",
+            journal.VARIABLE: str(self._events.path),
         }
         if start.door:
             _inject_heartbeat(environment)
@@ -80,6 +83,10 @@ class Worker:
         except BlockingIOError:
             return name, []
         return (name, splitter.add(data)) if data else None
+
+    def read_events(self) -> str:
+        """Read the lines that it has written to its journal since the last time."""
+        return self._events.read()
 
     def poll(self) -> int | None:
         """Its exit status; None while it runs."""
@@ -138,6 +145,26 @@ class Worker:
             return os.read(output, _CHUNK) or None
         except BlockingIOError:
             return None
+
+
+class _Tail:
+    """What a process adds to a file, whole lines at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._read = 0
+
+    def read(self) -> str:
+        """Read the lines since the last time."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._read)
+                data = file.read()
+        except FileNotFoundError:
+            return ""
+        whole = data[: data.rfind(b"\n") + 1]
+        self._read += len(whole)
+        return whole.decode("utf-8", "replace")
 
 
 def _inject_heartbeat(environment: dict[str, str]) -> None:

@@ -116,10 +116,10 @@ def test_fields_of_the_pod_are_added_to_ours() -> None:
 @pytest.mark.parametrize(
     ("pod", "said"),
     [
-        ({"nodeSelektor": {}}, "has no field 'nodeSelektor': did you mean nodeSelector?"),
+        ({"nodeSelektor": {}}, "has no field 'nodeSelektor': did you mean 'nodeSelector'?"),
         (
             {"containers": [{"imagePulPolicy": "Always"}]},
-            "has no field 'imagePulPolicy': did you mean imagePullPolicy?",
+            "has no field 'imagePulPolicy': did you mean 'imagePullPolicy'?",
         ),
         ({"hostNetwork": "yes"}, "spec.hostNetwork must be true or false, not 'yes'"),
         ({"terminationGracePeriodSeconds": True}, "must be a whole number, not True"),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from stoker.doctor.attach.sites import shown_path
 from stoker.doctor.check.checker import check_paths
 from stoker.doctor.diagnosis.jobs import job_record
 from stoker.doctor.measure.launch import Target
-from stoker.doctor.report import console
+from stoker.doctor.report import console, goodput
 from stoker.doctor.stalls.unscaled_batch import STALL as UNSCALED_BATCH
-from stoker.errors import RecordError
+from stoker.errors import RecordError, UsageError
+from stoker.goodput.fold import fold
+from stoker.goodput.history import read_history
+from stoker.goodput.ledger import Price
 from stoker.printing import print_note
 from stoker.records import Finding, Record
 from stoker.tracking.store import record_files
@@ -32,6 +37,16 @@ def close(job: str, target: Target, ranks: list[int], exit_code: int, restarts: 
     path = record_files.path_of(made.id)
     record_files.write(made, path)
     console.show(made, path)
+
+
+def show_goodput(directory: Path, price: Price | None) -> None:
+    """Show where the time of the job went, over all its restarts."""
+    try:
+        history = read_history(directory)
+    except UsageError as error:
+        print_note(str(error))
+        return
+    goodput.show(fold(directory.name, history), price)
 
 
 def find_unscaled_batches(target: Target) -> list[Finding]:

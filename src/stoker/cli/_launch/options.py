@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 
 from stoker import deprecation, units
-from stoker.cli._options import add_program, local_path, read_program
+from stoker.cli._options import add_price, add_program, local_path, read_program
 from stoker.doctor.measure.launch import Target
 from stoker.errors import UsageError
 from stoker.launch.hosts import parse_size
@@ -25,7 +25,7 @@ _SUBMITTED = " or ".join(kind.name for kind in SCHEDULERS.values() if kind.takes
 
 
 class _SchedulerFlag(argparse.Action):
-    """`--scheduler`; its old name `--engine` says so."""
+    """`--scheduler`; its old name `--engine` still works, and warns."""
 
     def __call__(
         self,
@@ -67,8 +67,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     _add_limits(parser)
     parser.add_argument(
-        "--ledger", action="store_true", help="run each worker under stoker run, and show the job's ledger"
+        "--ledger",
+        action="store_true",
+        help="run each worker under stoker run, and show the ledger and the goodput of the job",
     )
+    add_price(parser, "with --ledger: what one worker costs, such as 3.20/h")
     parser.add_argument("--quiet", action="store_true", help="write output to the log files only")
     add_program(parser)
 
@@ -100,8 +103,11 @@ def read_request(args: argparse.Namespace) -> JobRequest:
     Raises:
         UsageError: an option makes no sense, or the program cannot be run.
     """
-    target, limits = _read_target(args), _read_limits(args)
+    if args.price and not args.ledger:
+        raise UsageError("--price goes with --ledger; afterwards, use stoker runs show JOB --price 3.20/h")
+    # Before the program: after `-nn 2`, that would be 2.
     size = parse_size(args.size) if args.size else None
+    target, limits = _read_target(args), _read_limits(args)
     return JobRequest(target, limits, size, args.name, args.ledger)
 
 

@@ -6,12 +6,11 @@ would need the same fields written out a second time, bring compiled dependencie
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, Literal, get_args, get_origin
 
 from typing_extensions import get_type_hints, is_typeddict
 
-from stoker.errors import UsageError
+from stoker.errors import UsageError, suggest
 
 _TYPE_NAMES = {dict: "a map", list: "a list", str: "a string", int: "a whole number", bool: "true or false"}
 
@@ -42,9 +41,7 @@ def _check_map(value: dict[str, object], kind: Any, path: str) -> None:
     fields = get_type_hints(kind)
     for name, inner in value.items():
         if name not in fields:
-            near = difflib.get_close_matches(str(name), fields, 1)
-            hint = f": did you mean {near[0]}?" if near else ""
-            raise UsageError(f"{path} has no field {name!r}{hint}")
+            raise UsageError(f"{path} has no field {name!r}{suggest(str(name), fields)}")
         check_fields(inner, fields[name], f"{path}.{name}")
     missing = sorted(kind.__required_keys__ - set(value))
     if missing:
