@@ -24,7 +24,7 @@ class Log(keras.callbacks.Callback):
 
     Args:
         name: the run's name (the model's name).
-        params: parameters to keep besides those that Keras knows.
+        params: parameters to keep in addition to those that Keras knows.
         store: the URL of the store, if not that of `STOKER_STORE` or `[tool.stoker]`.
         every: log one batch in this many; the results of an epoch are always kept.
 

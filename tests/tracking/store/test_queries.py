@@ -69,7 +69,7 @@ def test_runs_are_found_by_the_beginning_of_their_id(
         assert reader.resolve("ab_") == "ab_1"
         assert reader.resolve("abc1") == "abc1"
         assert reader.children(outer.id, 10) == ["abc1", "abc2"]
-        with pytest.raises(RecordError, match="2 runs with id 'abc'"):
+        with pytest.raises(RecordError, match="2 runs whose ids begin with 'abc'"):
             reader.resolve("abc")
         with pytest.raises(RecordError, match="no run"):
             reader.resolve("z")

@@ -43,7 +43,7 @@ def test_runs_are_found_by_the_beginning_of_their_id(tmp_path: Path) -> None:
         record_files.write(sample_record(), tmp_path / f"{name}.json")
     assert record_files.resolve(None, tmp_path).stem == "20260101-000001-bbbb"
     assert record_files.resolve("20260101-000000", tmp_path).stem == "20260101-000000-aaaa"
-    with pytest.raises(RecordError, match="2 runs with id"):
+    with pytest.raises(RecordError, match="2 runs whose ids begin with '2026'"):
         record_files.resolve("2026", tmp_path)
     with pytest.raises(RecordError, match="no run with id 'zz'"):
         record_files.resolve("zz", tmp_path)

@@ -25,6 +25,15 @@ def test_a_condition_selects(condition: str, found: str) -> None:
     assert "".join(row["id"] for row in select_rows(ROWS, [condition], "id", None)) == found
 
 
+def test_a_name_that_no_run_has_is_one_line() -> None:
+    with pytest.raises(UsageError, match="no run has 'los': did you mean 'loss'"):
+        select_rows(ROWS, ["los < 1"], "id", None)
+    assert select_rows([], ["los < 1"], "id", None) == []
+    with pytest.raises(UsageError, match="no run has 'aaa") as caught:
+        select_rows(ROWS, [f"{'a' * 500_000} < 1"], "id", None)
+    assert len(str(caught.value)) < 1000
+
+
 @pytest.mark.parametrize("condition", ["", "loss", "< 3", " = ", "loss ! 3", "!loss", "=" * 10])
 def test_what_is_no_condition_is_one_line(condition: str) -> None:
     with pytest.raises(UsageError, match="cannot read the condition"):
@@ -34,7 +43,7 @@ def test_what_is_no_condition_is_one_line(condition: str) -> None:
 @pytest.mark.parametrize("part", [" ", "a ", " '", "a"])
 def test_a_long_condition_is_read_once(part: str) -> None:
     """Going back and forth over these, a pattern would take longer than there is time: 2,000 spaces took a minute."""
-    assert select_rows(ROWS, [f"a={part * 500_000}b"], "id", None) == []
+    assert select_rows(ROWS, [f"name={part * 500_000}b"], "id", None) == []
     for condition in (part * 500_000, f"a{part * 500_000}"):
         with pytest.raises(UsageError, match="cannot read the condition") as caught:
             select_rows(ROWS, [condition], "id", None)

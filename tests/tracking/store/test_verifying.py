@@ -74,7 +74,7 @@ def head_of(store: Address) -> Anchor:
     with open_reader(store) as reader:
         found = reader.audit_head()
     assert found is not None
-    return Anchor(heads.Head.of_now(*found, str(store)), "mine")
+    return Anchor(heads.Head.make_now(*found, str(store)), "mine")
 
 
 def test_an_edited_row(store: Address, made: str) -> None:

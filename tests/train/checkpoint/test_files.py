@@ -106,7 +106,7 @@ def test_a_large_array_is_not_doubled_in_memory(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 import numpy as np
-from stoker.train.checkpoint import files, saved
+from stoker.train.checkpoint import files
 path = Path(sys.argv[1])
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 array = np.arange(16_000_000, dtype=np.float64)
@@ -134,14 +134,14 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from stoker.train.checkpoint import files, saved
+from stoker.train.checkpoint import files
 from stoker.train.checkpoint.directory import CheckpointDirectory
 directory = CheckpointDirectory(sys.argv[1])
 print("ready", flush=True)
 step = 0
 while True:
     step += 1
-    files.write(directory.new(step), [(str(n), np.full(300_000, step)) for n in range(4)], {"step": step})
+    files.write(directory.make_path(step), [(str(n), np.full(300_000, step)) for n in range(4)], {"step": step})
     directory.prune(2, set())
 """
 
@@ -177,7 +177,7 @@ def test_a_limit_on_file_size_is_one_clear_error(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 import numpy as np
-from stoker.train.checkpoint import files, saved
+from stoker.train.checkpoint import files
 path = Path(sys.argv[1])
 files.write(path / "old", [("a", np.zeros(10))], {})
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -195,15 +195,15 @@ except files.CheckpointError as error:
 
 def test_a_full_disk_is_one_clear_error_and_the_old_ones_stay(small_disk: Path) -> None:
     directory = CheckpointDirectory(small_disk)
-    old = directory.new(1)
+    old = directory.make_path(1)
     files.write(old, [("a", np.ones(1000))], {})
     with pytest.raises(CheckpointError) as caught:
-        files.write(directory.new(2), [("a", np.zeros(3_000_000, np.uint8))], {})
+        files.write(directory.make_path(2), [("a", np.zeros(3_000_000, np.uint8))], {})
     assert "the disk is full; the ones before it are untouched" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert directory.files() == [old]
     checked(old)
-    files.write(directory.new(2), [("a", np.zeros(1_000_000, np.uint8))], {})
+    files.write(directory.make_path(2), [("a", np.zeros(1_000_000, np.uint8))], {})
     assert len(directory.files()) == 2
     directory.release()
 
@@ -211,7 +211,7 @@ def test_a_full_disk_is_one_clear_error_and_the_old_ones_stay(small_disk: Path) 
 def test_names_go_by_the_order_of_saving_not_by_step(tmp_path: Path) -> None:
     directory = CheckpointDirectory(tmp_path)
     for step in (100, 200, 50):
-        files.write(directory.new(step), [], {})
+        files.write(directory.make_path(step), [], {})
     (tmp_path / "notes.txt").write_text("mine")
     steps = [path.name.split("-")[-1] for path in directory.files()]
     assert steps == ["100.stoker", "200.stoker", "50.stoker"]

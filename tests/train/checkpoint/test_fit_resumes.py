@@ -110,6 +110,26 @@ def test_saving_changes_nothing(tmp_path: Path, whole: Any) -> None:
     assert (bits(built), history.history) == whole
 
 
+def test_a_run_in_parts_resumes_in_the_same_parts(tmp_path: Path) -> None:
+    plan = {"jit": "none", "steps_per_call": 3, "parts": 3}
+    built, history = fit(None, plan=plan)
+    expected = (bits(built), history.history)
+    break_off(tmp_path, 1, plan=plan)
+    # The checkpoint says how many.
+    built, history = fit(tmp_path)
+    assert history.plan.parts == 3
+    assert (bits(built), history.history) == expected
+
+
+def test_a_run_may_go_on_in_parts(tmp_path: Path, whole: Any) -> None:
+    break_off(tmp_path, 1)
+    _, history = fit(tmp_path, plan={"jit": "none", "parts": 2})
+    assert history.plan.parts == 2
+    # Dropout draws for each part.
+    assert history.history["loss"][0] == whole[1]["loss"][0]
+    assert history.history["loss"][2] == pytest.approx(whole[1]["loss"][2], rel=0.2)
+
+
 class Interrupt(keras.callbacks.Callback):
     """Ends the training after so many steps, by an exception or as Ctrl-C would; each of them ends a call."""
 

@@ -56,7 +56,7 @@ def find(given: str | None = None) -> Address | None:
 
 
 def require(given: str | None = None) -> Address:
-    """As `find`, for commands that cannot do without a store.
+    """Like `find`, for commands that need a store.
 
     Raises:
         UsageError: the store is switched off, or the URL is invalid.

@@ -122,7 +122,7 @@ class _BatchWriter:
                 self._touched.discard(run)
 
     def _seal_if_ended(self, run: str) -> None:
-        """A run that has ended stays as it is: put down in the audit what it is."""
+        """Seal a run that has ended: note in the audit what it contains."""
         if self._execute("SELECT 1 FROM runs WHERE id = ? AND ended IS NOT NULL", (run,)):
             digests = sealing.compute_digests(self._execute, run, self._streams)
             self._append_audit(audit.note(audit.SEALED, run, digests))

@@ -99,11 +99,11 @@ def keep_head(connection: Connection, address: Address, seq: int, digest: str) -
             return
     path = head_path(address)
     make_private_directory(path.parent)
-    write_atomically(path, heads.Head.of_now(seq, digest, str(address)).to_json(), private=True)
+    write_atomically(path, heads.Head.make_now(seq, digest, str(address)).to_json(), private=True)
 
 
 def read_kept_head(address: Address) -> heads.Head | None:
-    """Read the head that is kept beside the store; None if there is none that can be read."""
+    """Read the head that is kept beside the store; None if it is missing or unreadable."""
     try:
         return heads.parse(head_path(address).read_bytes())
     except (OSError, ValueError):

@@ -50,7 +50,8 @@ def plan(address: Address, run: str, *, artifacts: bool = False) -> Deletion:
     # An id that cannot be a file name is not one of Stoker's, and has no record.
     if record_files.is_id(run):
         record = record_files.path_of(run)
-        found.files += [path for path in (record, record_files.events_path_of(record)) if path.is_file()]
+        beside = (record_files.events_path_of(record), record_files.steps_path_of(record))
+        found.files += [path for path in (record, *beside) if path.is_file()]
     # Each path once.
     made = {link.path: link for link in links if link.run == run and link.relation == MAKES and link.path}
     for path, link in made.items():

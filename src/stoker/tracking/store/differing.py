@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from stoker.tracking.store.linking import USES
+from stoker.tracking.store.measured import SERIES_PREFIX
 from stoker.tracking.store.queries import Reader
 from stoker.tracking.store.schema import RunRow
 
@@ -38,7 +39,11 @@ def diff(reader: Reader, a: str, b: str) -> Differences:
     rows = [reader.run(run) for run in (a, b)]
     inputs = [_collect_inputs(reader, row) for row in rows]
     changed = {section: _compare(inputs[0][section], inputs[1][section]) for section in SECTIONS}
-    series = [{name: one.last for name, one in row.series.items()} for row in rows]
+    # What the ledger holds has its own section.
+    series = [
+        {name: one.last for name, one in row.series.items() if not name.startswith(SERIES_PREFIX)}
+        for row in rows
+    ]
     return Differences(
         a,
         b,

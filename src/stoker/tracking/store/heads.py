@@ -1,4 +1,4 @@
-"""Heads of the audit: the number and hash of its last row, to be kept where nobody who can write the store can write.
+"""Heads of the audit: the number and hash of its last row, to be kept out of reach of people who can write the store.
 
 If a chain contains a head, it is unchanged up to that row. A head is a JSON object. Signed with an Ed25519 key
 (`stoker.signing`), it can be kept anywhere.
@@ -34,7 +34,7 @@ class Head:
     signature: str = ""
 
     @classmethod
-    def of_now(cls, seq: int, digest: str, store: str) -> Head:
+    def make_now(cls, seq: int, digest: str, store: str) -> Head:
         """The head of a store at this moment."""
         return cls(seq, digest, store, time.time())
 

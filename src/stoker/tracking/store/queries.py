@@ -16,6 +16,7 @@ from stoker.tracking.store.address import Address
 from stoker.tracking.store.connections import Connection, Row
 from stoker.tracking.store.delivery import adopt_spools
 from stoker.tracking.store.plain_values import JsonObject
+from stoker.tracking.store.record_files import describe_matches
 from stoker.tracking.store.schema import ArtifactLink, AuditRow, RunRow, SeriesRow
 
 # A running run reports every ten seconds; after this long without a report, it was killed.
@@ -63,11 +64,11 @@ class Reader:
         return self._read_runs(schema.RUN_COLUMNS, (run,))[0]
 
     def runs(self, *ids: str) -> list[RunRow]:
-        """These runs, or all, newest first; without the columns that lists leave out."""
+        """These runs, or all, newest first, without the columns that a list does not show."""
         return self._read_runs(schema.LISTED_COLUMNS, ids)
 
     def _read_runs(self, columns: Sequence[str], ids: Sequence[str]) -> list[RunRow]:
-        chosen = f"IN ({_marks(ids)})"
+        chosen = f"IN ({_make_placeholders(ids)})"
         where = f" WHERE id {chosen}" if ids else ""
         rows = self.select(
             f"SELECT {', '.join(columns)} FROM runs{where} ORDER BY started DESC, id DESC", ids
@@ -113,8 +114,8 @@ class Reader:
             if (run,) in rows:
                 return run
         if len(rows) != 1:
-            problem = "no run" if not rows else f"{len(rows)} runs"
-            raise RecordError(f"{problem} with id {run!r} in the store: `stoker runs` lists them")
+            found = "no run" if run is None else describe_matches(run, len(rows))
+            raise RecordError(f"{found} in the store: `stoker runs` lists them")
         return str(rows[0][0])
 
     def points(self, run: str, name: str) -> list[tuple[int, float, float]]:
@@ -128,7 +129,7 @@ class Reader:
         )
 
     def thin_points(self, run: str, name: str, most: int) -> list[tuple[int, float, float]]:
-        """As `points`, thinned in SQL to about `most`, at least 2: the lowest and highest value of each stretch."""
+        """Like `points`, thinned in SQL to about `most`, at least 2: the lowest and highest value of each stretch."""
         most = max(2, most)
         found = self.select("SELECT id, count FROM series WHERE run = ? AND name = ?", (run, name))
         if not found or found[0][1] <= most:
@@ -192,11 +193,11 @@ class Reader:
         ]
 
     def links(self, *, runs: Collection[str] = (), artifacts: Collection[int] = ()) -> Iterator[ArtifactLink]:
-        """As `artifacts`, of these runs and of these artifacts."""
+        """Like `artifacts`, for these runs and these artifacts."""
         for column, wanted in (("run", list(runs)), ("artifact", list(artifacts))):
             for start in range(0, len(wanted), _MOST_PARAMETERS):
                 some = wanted[start : start + _MOST_PARAMETERS]
-                rows = self.select(f"{_LINKS} WHERE l.{column} IN ({_marks(some)})", some)
+                rows = self.select(f"{_LINKS} WHERE l.{column} IN ({_make_placeholders(some)})", some)
                 yield from (ArtifactLink(*row) for row in rows)
 
     def audit_head(self) -> tuple[int, str] | None:
@@ -230,7 +231,7 @@ def open_reader(address: Address, *, adopt: bool = True) -> Iterator[Reader]:
         connection.close()
 
 
-def _marks(values: Collection[object]) -> str:
+def _make_placeholders(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
 
 

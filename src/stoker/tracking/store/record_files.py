@@ -94,6 +94,11 @@ def events_path_of(path: Path) -> Path:
     return path.with_name(path.name.removesuffix(".json") + ".events.gz")
 
 
+def steps_path_of(path: Path) -> Path:
+    """The path of the steps that `stoker run --keep-step` keeps, beside the run's record."""
+    return path.with_name(path.name.removesuffix(".json") + ".steps.zip")
+
+
 def append_events(windows: list[ProfilerWindow], path: Path) -> None:
     """Append windows of profiler events to those of a record, one line each."""
     text = "".join(json.dumps(plain(window), separators=(",", ":")) + "\n" for window in windows)
@@ -120,6 +125,11 @@ def ids(directory: Path = DIRECTORY) -> list[str]:
     return sorted(path.stem for path in directory.glob("*.json") if is_id(path.stem) and path.is_file())
 
 
+def describe_matches(text: str, count: int) -> str:
+    """What is wrong if this text, which should name one run, names none or several."""
+    return f"{count} runs whose ids begin with {text!r}" if count else f"no run with id {text!r}"
+
+
 def resolve(run_id: str | None, directory: Path = DIRECTORY) -> Path:
     """Find a record by the run's id, a unique start of it, or a file name; the last record if None."""
     known = ids(directory)
@@ -133,6 +143,7 @@ def resolve(run_id: str | None, directory: Path = DIRECTORY) -> Path:
     named = [name for name in (run_id, f"{run_id}{OF_JOB}") if name in known]
     matches = named[:1] or [name for name in known if name.startswith(run_id)]
     if len(matches) != 1:
-        problem = "no run" if not matches else f"{len(matches)} runs"
-        raise RecordError(f"{problem} with id {run_id!r} in {directory}: `stoker runs` lists them")
+        raise RecordError(
+            f"{describe_matches(run_id, len(matches))} in {directory}: `stoker runs` lists them"
+        )
     return path_of(matches[0], directory)

@@ -66,7 +66,7 @@ class RunRow:
 
     @property
     def seconds(self) -> float | None:
-        """From the start to the end, or to when the run was last seen."""
+        """The time from the start to the end, or to when the run was last seen."""
         end = self.ended or self.seen
         return None if end is None else max(0.0, float(end) - float(self.started))
 

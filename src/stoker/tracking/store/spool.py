@@ -142,7 +142,7 @@ class SpoolFile:
         self._length = length
 
     def read_lines(self) -> list[bytes]:
-        """The lines, oldest first. If the last one is cut off, nobody was told that it is kept, and it is left out."""
+        """The lines, oldest first. A last line that is cut off is left out: its event was never confirmed."""
         self._file.seek(0)
         *lines, _ = self._file.readall().split(b"\n")
         return lines

@@ -1,4 +1,4 @@
-"""What a run depends on besides its data: program, commit and uncommitted changes, versions, machine, optimizer.
+"""What a run depends on apart from its data: program, commit and uncommitted changes, versions, machine, optimizer.
 
 What belongs to the process is found once, without importing anything that the program has not imported.
 """

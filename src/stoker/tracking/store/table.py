@@ -27,6 +27,7 @@ _COLUMNS = (
 )
 _LONGEST_SHOWN = 200
 _FIGURES = ("steps", "steps_per_s", "examples_per_s", "wall_s")
+_FOUND = ("arguments", "state", "seconds", "finding")
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -80,13 +81,21 @@ def select_rows(
     """Select the rows for which all conditions hold, and sort them.
 
     Raises:
-        UsageError: a condition cannot be read, or no row has the column to sort by.
+        UsageError: a condition cannot be read, or no row has the column of a condition or the one to sort by.
     """
-    rows, name = list(rows), sort.removeprefix("-")
-    conditions = [_parse_condition(text) for text in where]
+    rows, name, texts = list(rows), sort.removeprefix("-"), list(where)
+    conditions = [_parse_condition(text) for text in texts]
     known = {one for row in rows for one in _list_names(row)}
     if rows and name not in known:
         raise UsageError(f"no run has {name!r} to sort by{suggest(name, sorted(known))}")
+    # Every run of the store has these, though a record that is not in the store may lack some.
+    known |= {*_COLUMNS, *_FIGURES, *_FOUND}
+    # What no run has is different from any value.
+    unknown = [asked for asked, sign, _ in map(_split, texts) if sign != "!=" and asked not in known]
+    if rows and unknown:
+        raise UsageError(
+            f"no run has {_shorten(unknown[0])!r}{suggest(unknown[0][:_LONGEST_SHOWN], sorted(known))}"
+        )
     kept = [row for row in rows if all(holds(row) for holds in conditions)]
     having = [row for row in kept if _is_sortable(find_value(row, name))]
     having.sort(key=lambda row: _make_sort_key(find_value(row, name)), reverse=sort.startswith("-"))
@@ -151,9 +160,14 @@ def _split(text: str) -> tuple[str, str, str]:
     sign = next((mark for mark in (text[start : start + 2], text[start : start + 1]) if mark in _SIGNS), "")
     name, value = text[:start].strip(), text[start + len(sign) :].strip()
     if not name or not sign or (not value and sign[0] in "<>"):
-        shown = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-        raise UsageError(f"cannot read the condition {shown!r}: write NAME SIGN VALUE, such as 'loss < 0.1'")
+        raise UsageError(
+            f"cannot read the condition {_shorten(text)!r}: write NAME SIGN VALUE, such as 'loss < 0.1'"
+        )
     return name, sign, value.strip("'\"")
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def _is_sortable(value: object) -> bool:

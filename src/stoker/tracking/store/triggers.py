@@ -23,11 +23,11 @@ def find_problems(reader: Reader) -> Iterator[str]:
 
 def _check_sqlite(reader: Reader) -> Iterator[str]:
     found = {
-        name: _fold(text)
+        name: _fold_white_space(text)
         for name, text in reader.select("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
     }
     made = {
-        match[1]: _fold(statement)
+        match[1]: _fold_white_space(statement)
         for statement in migrations.split_statements(_read_scripts(migrations.SQLITE))
         if (match := re.match(r"\s*CREATE TRIGGER (\w+)", statement))
     }
@@ -42,8 +42,10 @@ def _check_postgresql(reader: Reader) -> Iterator[str]:
     )
     source = re.search(r"AS \$\$\n(.*?) \$\$;", _read_scripts(migrations.POSTGRESQL), re.DOTALL)
     assert source is not None
-    found = {str(row[0]): " ".join(str(part) for part in row[2:4]) + _fold(str(row[4])) for row in rows}
-    yield from _compare(found, {_POSTGRESQL: f"{_WHEN} audit_is_append_only{_fold(source[1])}"})
+    found = {
+        str(row[0]): " ".join(str(part) for part in row[2:4]) + _fold_white_space(str(row[4])) for row in rows
+    }
+    yield from _compare(found, {_POSTGRESQL: f"{_WHEN} audit_is_append_only{_fold_white_space(source[1])}"})
     for name, enabled, *_ in rows:
         if _to_text(enabled) not in _ENABLED:
             yield f"audit: the trigger {name} is switched off"
@@ -67,6 +69,6 @@ def _to_text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _fold(text: str) -> str:
+def _fold_white_space(text: str) -> str:
     """The text with white space folded."""
     return " ".join(text.split()).rstrip("; ")

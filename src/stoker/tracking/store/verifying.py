@@ -1,4 +1,4 @@
-"""`stoker runs verify`: check the audit's chain, everything it tells of, and the content of every artifact.
+"""`stoker runs verify`: check the audit's chain, everything it mentions, and the content of every artifact.
 
 It finds rows that were changed, or are missing in the middle or at the end; a chain without a head that was kept; runs
 and links that are in the audit but not in the store, or the other way round; runs that differ from their seal; triggers
@@ -85,7 +85,7 @@ class _AuditSummary:
 
 
 def verify(address: Address, anchor: Anchor | None = None) -> Verification:
-    """Check the audit of a store and everything it tells of; with an `anchor`, the chain must contain that head.
+    """Check the audit of a store and everything it mentions; with an `anchor`, the chain must contain that head.
 
     Raises:
         StoreError: the store cannot be read.

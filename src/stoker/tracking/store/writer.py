@@ -79,7 +79,7 @@ class StoreWriter:
         self.put_redacted(*(redact(event) for event in events))
 
     def put_redacted(self, *events: Event) -> None:
-        """As `put`, for events without secrets."""
+        """Like `put`, for events without secrets."""
         self.queue.extend(events)
         if not self.started:
             self.start()
@@ -163,7 +163,7 @@ class StoreWriter:
                 self._rounds.notify_all()
 
     def _make_later(self) -> None:
-        """Make the events that take a while, once everything else is on its way."""
+        """Make the events that take a while, after everything else has been queued."""
         while self._later:
             make = self._later.popleft()
             try:

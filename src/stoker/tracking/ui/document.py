@@ -6,10 +6,10 @@ text.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from functools import cache
 from importlib import resources
+
+from stoker.doctor.report.page.document import list_hashes
 
 _STYLES = (
     ("stoker.doctor.report.page", "uPlot.min.css"),
@@ -38,7 +38,7 @@ def make_document() -> tuple[str, str]:
     scripts = ["\n".join(_read_asset(*one) for one in block) for block in _SCRIPTS]
     style = "\n".join(_read_asset(*one) for one in _STYLES)
     policy = (
-        f"default-src 'none'; script-src {_list_hashes(scripts)}; style-src {_list_hashes([style])}; "
+        f"default-src 'none'; script-src {list_hashes(scripts)}; style-src {list_hashes([style])}; "
         "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     text = "".join(
@@ -59,8 +59,3 @@ def make_document() -> tuple[str, str]:
 
 def _read_asset(package: str, name: str) -> str:
     return resources.files(package).joinpath("assets").joinpath(name).read_text(encoding="utf-8")
-
-
-def _list_hashes(blocks: list[str]) -> str:
-    digests = (hashlib.sha256(block.encode("utf-8")).digest() for block in blocks)
-    return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)

@@ -8,6 +8,7 @@
 | job | the checkpoint of a job: the chief's file and a part of each other worker |
 | saver | copying the variables into memory that is allocated once; writing them in a thread |
 | directory | names in order of saving, one process at a time (a POSIX lock, which dies with its process), pruning |
+| bucket | the same checkpoints behind a URL: uploaded, counted by their manifests, fetched |
 | files, packing | the format: arrays, index, tail, checksums; plain values and arrays in one tree |
 | callback_state | what callbacks remember |
 | saved_model | `model.keras` beside the checkpoints, for `stoker export` |

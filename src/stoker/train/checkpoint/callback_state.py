@@ -57,7 +57,7 @@ def restore_callbacks(callbacks: Iterable[Callback], state: Mapping[str, Any]) -
             _restore_csv(callback, saved["csv"])
         if isinstance(callback, Stateful):
             callback.set_state(saved["own"])
-        elif _remembers_unsaved(callback):
+        elif _has_unsaved_values(callback):
             _warn(
                 f"the callback {name} has no get_state() and set_state(): what it remembers starts over in this run"
             )
@@ -88,7 +88,7 @@ def _state(callback: Callback) -> dict[str, object]:
 
 
 def _csv_state(callback: Callback) -> CsvState:
-    """With `append` the file may be long and is only ever cut; without, `on_train_begin` empties it: keep its text."""
+    """Keep a file's size with `append`, as it may be long; otherwise its text, as `on_train_begin` empties it."""
     if not os.path.exists(callback.filename):
         return {"size": 0, "text": b"", "keys": None}
     keys = list(callback.keys) if callback.keys is not None else None
@@ -110,7 +110,7 @@ def _restore_csv(callback: Callback, saved: CsvState) -> None:
     callback.keys = saved["keys"]
 
 
-def _remembers_unsaved(callback: Callback) -> bool:
+def _has_unsaved_values(callback: Callback) -> bool:
     """Whether a callback is the user's own and holds values that Keras' base class does not."""
     if type(callback).__module__.startswith("keras."):
         return False

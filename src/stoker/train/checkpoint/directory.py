@@ -6,11 +6,16 @@ import contextlib
 import fcntl
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stoker.files import sync_directory
 from stoker.train.checkpoint.files import TEMPORARY
 from stoker.train.checkpoint.options import CheckpointError
+
+if TYPE_CHECKING:
+    from stoker.train.checkpoint.bucket import CheckpointBucket
 
 _NAME = re.compile(r"checkpoint-(\d+)-step-(\d+)\.stoker")
 _LOCK = "lock"
@@ -24,17 +29,24 @@ _open_here: set[Path] = set()
 class CheckpointDirectory:
     """Owned by one saver until `release`.
 
+    Args:
+        directory: on this machine.
+        open_bucket: what the directory is a copy of, if checkpoints are kept elsewhere.
+
     Raises:
         CheckpointError: another run has it, or it cannot be made or written.
     """
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, directory: str | os.PathLike[str], open_bucket: Callable[[Path], CheckpointBucket] | None = None
+    ) -> None:
         self.path = Path(directory).expanduser().absolute()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.path = self.path.resolve()
             self._take()
             self._remove_leftovers()
+            self.bucket = None if open_bucket is None else open_bucket(self.path)
         except OSError as error:
             raise CheckpointError(
                 f"cannot use {self.path} for checkpoints: {error.strerror}; give a directory that can be written"
@@ -84,7 +96,7 @@ class CheckpointDirectory:
         """The finished checkpoints, oldest first."""
         return list_finished(self.path)
 
-    def new(self, step: int) -> Path:
+    def make_path(self, step: int) -> Path:
         """The path of the next checkpoint."""
         existing = self.files()
         match = _NAME.fullmatch(existing[-1].name) if existing else None

@@ -151,7 +151,7 @@ def checksum(path: Path) -> tuple[int, int]:
 
 
 def _open(path: Path) -> BufferedReader:
-    """The file, if it is a plain one: a pipe would wait for ever, and a device has no end."""
+    """Open a regular file: a pipe would block forever, and a device has no end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):

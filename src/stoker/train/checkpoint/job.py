@@ -1,4 +1,4 @@
-"""The checkpoint of a job: one file of what all workers share, which counts, and a small one of each other worker.
+"""The checkpoint of a job: one file with what all workers share, which counts, and a small one per other worker.
 
 The chief writes variables, position and progress, as a single process does; every other worker writes the parts of
 metrics that its replicas hold. The chief's file is written last, when all others are on the disk, and names them with
@@ -19,8 +19,10 @@ from typing import Any
 
 from stoker import clock
 from stoker.errors import CheckpointError
+from stoker.periodic import Every
 from stoker.tf_internals.types import Array, Variable
 from stoker.train.checkpoint import files, saved
+from stoker.train.checkpoint.bucket import bucket_of
 from stoker.train.checkpoint.directory import CheckpointDirectory, part_path
 from stoker.train.checkpoint.options import Checkpoint
 from stoker.train.checkpoint.saved import BLOB, VARIABLE, Saved
@@ -31,10 +33,12 @@ from stoker.train.workers.group import Group
 # A worker that has not written its few bytes by then never will.
 _PATIENCE_S = 600.0
 _LOOK_S = 0.005
+# A worker on another machine uploads it.
+_LOOK_ELSEWHERE_S = 1.0
 
 
 class ChiefSaver(Saver):
-    """Writes the file that counts, once those of the others are there."""
+    """Writes the file that completes a checkpoint, once the other workers have written theirs."""
 
     def __init__(self, *given: Any, group: Group, **options: Any) -> None:
         super().__init__(*given, **options)
@@ -58,7 +62,11 @@ class ChiefSaver(Saver):
     def _wait_for_part(self, path: Path) -> dict[str, object]:
         """Wait for another worker's file and return it."""
         deadline = clock.real_ns() + _PATIENCE_S * 1e9
+        looked = Every(seconds=_LOOK_ELSEWHERE_S)
         while not path.exists():
+            if self._directory is not None and self._directory.bucket is not None and looked.due():
+                self._directory.bucket.fetch_part(path)
+                looked.mark()
             if self._given_up.wait(_LOOK_S) or clock.real_ns() > deadline:
                 raise CheckpointError(
                     f"{path} was not written: all workers need the same checkpoint directory"
@@ -78,7 +86,10 @@ class WorkerSaver(Saver):
     ) -> None:
         super().__init__(checkpoint, variables, fingerprint, directory=None, owned=False)
         self._group = group
-        self._path = Path(checkpoint.directory).expanduser().absolute()
+        self._checkpoint = checkpoint
+        self._path = checkpoint.local_directory.expanduser().absolute()
+        open_bucket = bucket_of(checkpoint)
+        self._bucket = None if open_bucket is None else open_bucket(self._path)
 
     def _due(self, step: int) -> bool:
         """Always False: the chief decides when to save."""
@@ -95,12 +106,14 @@ class WorkerSaver(Saver):
         stored = [(VARIABLE + name, copy) for name, copy in self._copies.items()]
         stored += [(name, array) for name, array in arrays.items() if name.startswith(BLOB)]
         files.write(path, stored, {"step": details["step"]})
+        if self._bucket is not None:
+            self._bucket.upload_part(path)
 
     def _find(self, before: int | None) -> Saved | None:
-        return read_chosen(self._path, self._group)
+        return read_chosen(self._checkpoint, self._group)
 
 
-def read_chosen(directory: Path, group: Group) -> Saved | None:
+def read_chosen(checkpoint: Checkpoint, group: Group) -> Saved | None:
     """On a worker that is not the chief: read the checkpoint from which the chief resumes.
 
     Raises:
@@ -109,7 +122,9 @@ def read_chosen(directory: Path, group: Group) -> Saved | None:
     name = group.ask_chief(lambda: None)
     if name is None:
         return None
-    path = directory.expanduser().absolute() / str(name)
+    path = checkpoint.local_directory.expanduser().absolute() / str(name)
+    if (open_bucket := bucket_of(checkpoint)) is not None:
+        open_bucket(path.parent).fetch(path.name)
     try:
         return saved.read(path)
     except files.DamagedFile as reason:
@@ -118,9 +133,9 @@ def read_chosen(directory: Path, group: Group) -> Saved | None:
         ) from reason
 
 
-def newest(directory: CheckpointDirectory, damaged: set[Path], group: Group) -> Saved | None:
+def read_newest(directory: CheckpointDirectory, damaged: set[Path], group: Group) -> Saved | None:
     """On the chief, or alone: read the newest good checkpoint and tell the other workers its name."""
-    found = saved.newest(directory, damaged)
+    found = saved.find_newest(directory, damaged)
     if not group.alone:
         group.ask_chief(lambda: None if found is None else found.path.name)
     return found

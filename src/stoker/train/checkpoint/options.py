@@ -10,9 +10,12 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
+from stoker import storage
 from stoker.errors import CheckpointError, UsageError, check_local_path
+from stoker.files import user_cache
 
 __all__ = ["Checkpoint", "CheckpointError", "CheckpointOptionError", "CheckpointWarning"]
 
@@ -33,7 +36,7 @@ class Checkpoint:
     """Where and how often to save a run, and how many checkpoints to keep.
 
     Args:
-        directory: the directory for the checkpoints of one run; created if missing.
+        directory: the directory for the checkpoints of one run, created if missing; or its URL (`s3://bucket/run`).
         every: a duration ("30s", "5min", "1.5h") or a number of steps.
         keep: how many of the newest checkpoints to keep.
 
@@ -50,7 +53,8 @@ class Checkpoint:
             raise CheckpointOptionError(
                 f"checkpoint directory {self.directory!r}: give the path of a directory, such as 'checkpoints'"
             )
-        check_local_path(self.directory)
+        if not self.is_elsewhere:
+            check_local_path(self.directory)
         if isinstance(self.keep, bool) or not isinstance(self.keep, int) or self.keep < 1:
             raise CheckpointOptionError(
                 f"keep={self.keep!r}: give the number of checkpoints to keep, 1 or more"
@@ -64,6 +68,24 @@ class Checkpoint:
     def of(cls, value: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
         """What a `checkpoint=` argument means: options as they are, or a directory with the defaults."""
         return value if isinstance(value, Checkpoint) else cls(value)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether the directory is a URL."""
+        return storage.is_url(self.directory)
+
+    @property
+    def local_directory(self) -> Path:
+        """Where checkpoints are written: the directory, or for a URL one on this machine that belongs to it."""
+        if self.is_elsewhere:
+            return storage.folder_of(user_cache("checkpoints"), os.fspath(self.directory))
+        return Path(self.directory)
+
+    @property
+    def name(self) -> str:
+        """The directory, as messages show it."""
+        where = os.fspath(self.directory)
+        return storage.show_url(where) if self.is_elsewhere else where
 
     @property
     def every_seconds(self) -> float | None:

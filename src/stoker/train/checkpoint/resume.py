@@ -21,10 +21,12 @@ import keras
 from stoker import clock
 from stoker.doctor.attach import announced
 from stoker.errors import CheckpointError
+from stoker.goodput import accounts, journal
 from stoker.periodic import Every
 from stoker.tf_internals.types import Callback, Graph, LogValue, Variable
 from stoker.train import variables
 from stoker.train.checkpoint import job
+from stoker.train.checkpoint.bucket import bucket_of
 from stoker.train.checkpoint.callback_state import callbacks_state, restore_callbacks
 from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import Checkpoint, CheckpointWarning
@@ -34,6 +36,7 @@ from stoker.train.execution.epoch_steps import EpochPosition, EpochSteps
 from stoker.train.execution.feed import HostRandomState, host_random_state, restore_host_random_state
 from stoker.train.execution.feeding import iterator_state
 from stoker.train.execution.feeding.streamed import Streamed, StreamedRows
+from stoker.train.execution.parts import PART_SIZE
 from stoker.train.planning.plan import Plan
 from stoker.train.program import CheckpointedState
 from stoker.train.workers.copies import part_name
@@ -71,14 +74,14 @@ class EarlySaves:
         return self._timer.seconds is not None and self._timer.seconds < self._every_s and self._timer.due()
 
     def mark(self, held_up_s: float) -> None:
-        """A checkpoint was taken, and held training up for so long."""
+        """Note that a checkpoint was taken and held training up for this long."""
         if self._timer.seconds is not None:
             self._timer.seconds = max(2 * self._timer.seconds, _WORK_PER_SAVE * held_up_s)
         self._timer.mark()
 
 
 class RunProgress(TypedDict):
-    """Where a run was, beside its variables."""
+    """Where a run was, apart from its variables."""
 
     step: int
     epoch: int
@@ -116,10 +119,14 @@ class Resume:
         self._damaged: set[Path] = set()
         self._directory: CheckpointDirectory | None = None
         if self.group.chief:
-            self._directory = CheckpointDirectory(checkpoint.directory)
-            self._saved = job.newest(self._directory, self._damaged, self.group)
+            self._directory = CheckpointDirectory(checkpoint.local_directory, bucket_of(checkpoint))
+            try:
+                self._saved = job.read_newest(self._directory, self._damaged, self.group)
+            except BaseException:
+                self._directory.release()
+                raise
         else:
-            self._saved = job.read_chosen(Path(checkpoint.directory), self.group)
+            self._saved = job.read_chosen(checkpoint, self.group)
 
     def _check_progress(self) -> None:
         """Check that the checkpoint has every field of a run, each with its type.
@@ -153,15 +160,16 @@ class Resume:
             feed=plan.feed or decided["feed"],
             jit=plan.jit or decided["jit"],
             steps_per_call=plan.steps_per_call,
+            parts=plan.parts or decided.get("parts"),
         )
 
     def begin(self, state: CheckpointedState, graphs: Iterable[Graph], fingerprint: str) -> None:
         """Give the variables the saved values.
 
         Args:
-            state: of what is trained, built: every variable exists.
-            graphs: the traced steps, for variables only they know of.
-            fingerprint: readable: what a checkpoint must agree with to be resumed.
+            state: what is trained; all of its variables exist by now.
+            graphs: the traced steps, which may use variables that `state` lacks.
+            fingerprint: readable text; a checkpoint must have the same to be resumed.
 
         Raises:
             CheckpointError: the checkpoint is of another model, or of a run with other arguments.
@@ -170,15 +178,16 @@ class Resume:
         traced = list(graphs)
         for graph in traced:
             _warn_of_random_ops(graph)
-        loose = {variable.ref(): variable for graph in traced for variable in _variables_in_order(graph)}
+        loose = {variable.ref(): variable for graph in traced for variable in _list_variables_in_order(graph)}
         extra = {f"step/{number}": variable for number, variable in enumerate(loose.values())}
         self._saver = self._saver_of(state.variables(extra), fingerprint)
         self._saver.replicas = self.group.replicas
         if self._saved is not None:
             if self._own_place and self._saved.replicas != self.group.replicas:
                 raise CheckpointError(
-                    f"{self._saved.path} is of {self._saved.replicas} replicas, here are {self.group.replicas}: with "
-                    "divide='rows' or 'files' a job goes on with the same number; with 'share' it may be another"
+                    f"{self._saved.path} was saved by {self._saved.replicas} replicas, this run has "
+                    f"{self.group.replicas}: with divide='rows' or 'files' a job must resume with the same number; "
+                    "with 'share' it may differ"
                 )
             self._put_into_variables(self._saved)
 
@@ -204,7 +213,7 @@ class Resume:
         assert found is not None
         progress = cast(RunProgress, found.progress)
         self._put_into_variables(found)
-        restore_callbacks(_without_bars(callbacks), progress["callbacks"])
+        restore_callbacks(_drop_progress_bars(callbacks), progress["callbacks"])
         if epoch_steps is not None:
             # The order matters: the epochs are repeated from the random state the program began with.
             epoch_steps.repeat_epochs(progress["pace"])
@@ -233,7 +242,7 @@ class Resume:
         return found is not None
 
     def is_due(self, step: int) -> bool:
-        """Whether it is time to save; of a job's workers the chief knows."""
+        """Whether it is time to save; in a job, the chief decides."""
         return self.saver.due(step) or (self.group.chief and self._early.due())
 
     @announced.region(announced.SAVE)
@@ -247,7 +256,7 @@ class Resume:
         wait: bool = False,
         **progress: object,
     ) -> None:
-        """Save now: `progress` is what the epochs know beside their position."""
+        """Save now; `progress` is what the epochs know apart from their position."""
         begin = clock.real_ns()
         blobs = {}
         feed = epoch_steps.feed
@@ -262,11 +271,12 @@ class Resume:
             "step": step,
             # The name is that of the first version: files that were written then are read, too.
             "pace": epoch_steps.position(),
-            "callbacks": callbacks_state(_without_bars(callbacks)),
+            "callbacks": callbacks_state(_drop_progress_bars(callbacks)),
             "random": host_random_state(),
             "plan": plan.to_json(),
         }
-        self.saver.save(step, content, blobs, wait=wait)
+        with journal.phase(accounts.SAVING):
+            self.saver.save(step, content, blobs, wait=wait)
         self._early.mark((clock.real_ns() - begin) / 1e9)
 
     @property
@@ -294,7 +304,7 @@ class Resume:
 
 
 def _warn_of_random_ops(graph: Graph) -> None:
-    for op in variables.random_ops_out_of_reach(graph):
+    for op in variables.find_unsavable_random_ops(graph):
         warnings.warn(
             f"the step uses {op}, whose random state TensorFlow cannot save: after a resume the numbers "
             "differ; use keras.random with a SeedGenerator, or tf.random.stateless_*",
@@ -303,11 +313,15 @@ def _warn_of_random_ops(graph: Graph) -> None:
         )
 
 
-def _variables_in_order(graph: Graph) -> list[Variable]:
-    """A graph's variables in the order of tracing: `graph.variables` comes from a set, in another order every time."""
-    by_handle = {id(variable.handle): variable for variable in graph.variables}
+def _list_variables_in_order(graph: Graph) -> list[Variable]:
+    """A graph's variables in the order of tracing: `graph.variables` comes from a set, in another order every time.
+
+    Without the size of a batch's parts, which the plan says.
+    """
+    saved = [one for one in graph.variables if not one.name.startswith(PART_SIZE)]
+    by_handle = {id(variable.handle): variable for variable in saved}
     return [by_handle[id(outer)] for outer, _ in graph.captures if id(outer) in by_handle]
 
 
-def _without_bars(callbacks: keras.callbacks.CallbackList) -> list[Callback]:
+def _drop_progress_bars(callbacks: keras.callbacks.CallbackList) -> list[Callback]:
     return [one for one in callbacks.callbacks if not isinstance(one, keras.callbacks.ProgbarLogger)]

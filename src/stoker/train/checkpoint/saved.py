@@ -65,7 +65,7 @@ class Saved:
             variable.assign(self._divide_anew(name) if anew else self.variables[name])
 
     def _divide_anew(self, name: str) -> Array:
-        """The values for another number of replicas: the first replica takes over what all of them had."""
+        """The values for another number of replicas: the first one takes over the parts of all."""
         whole = whole_name(name)
         parts = [array for other, array in self.variables.items() if whole_name(other) == whole]
         return sum(parts[1:], parts[0]) if name == whole else parts[0] * 0
@@ -75,7 +75,7 @@ def read(path: Path) -> Saved:
     """A checkpoint, with what the other workers of a job wrote for it.
 
     Raises:
-        DamagedFile: it, or one of theirs, is not there or not as it was written.
+        DamagedFile: this file, or one of the other workers', is missing or damaged.
     """
     contents = files.read(path)
     try:
@@ -97,14 +97,18 @@ def _read_part(path: Path, known: Mapping[str, object]) -> dict[str, Array]:
 
 
 @announced.region(announced.RESTORE)
-def newest(directory: CheckpointDirectory, damaged: set[Path], before: int | None = None) -> Saved | None:
-    """The newest checkpoint that can be read, None if there is none.
+def find_newest(
+    directory: CheckpointDirectory, damaged: set[Path], before: int | None = None
+) -> Saved | None:
+    """The newest checkpoint that can be read; None if there is none.
 
     Args:
         directory: where they are.
         damaged: those found damaged are added; each is spoken of once.
         before: only checkpoints of steps below this one, for a run that goes back behind a spike.
     """
+    if directory.bucket is not None:
+        directory.bucket.pull(before)
     candidates = [path for path in reversed(directory.files()) if before is None or step_of(path) < before]
     for path in candidates:
         if path in damaged:

@@ -20,7 +20,7 @@ _CANNOT_SAVE = (NotImplementedError, TypeError, ValueError, AttributeError, Runt
 
 @announced.region(announced.SAVE)
 def save_model(model: Model, directory: str | os.PathLike[str]) -> Path | None:
-    """Write the model as it is now; None if Keras cannot save it, which is no fault of the training."""
+    """Write the model as it is now; None if Keras cannot save it, which does not fail the training."""
     target = Path(directory).expanduser().absolute() / FILE
     unfinished = target.with_name(f".{FILE}.{os.getpid()}.keras")
     try:

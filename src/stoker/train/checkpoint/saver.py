@@ -1,4 +1,4 @@
-"""The saver of one training run: copies the variables, has them written in the background, brings them back.
+"""The saver of one training run: copies the variables, writes them in the background, and restores them.
 
     with Saver(Checkpoint("runs/today"), named_variables(model), fingerprint) as saver:
         progress = saver.restore() or {"step": 0}
@@ -7,7 +7,7 @@
             saver.save(step, {"step": step})
 
 `save` takes as long as a copy of the variables into memory that is allocated once; everything else (checksums, disk)
-is done by a thread. While that thread still writes, no new save is due: training never waits for the disk.
+is done by a thread. While that thread still writes or uploads, no new save is due: training waits for neither.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from typing import Any
 import numpy as np
 
 from stoker import clock
+from stoker.goodput import journal
 from stoker.periodic import Every
 from stoker.tf_internals.types import Array, Variable
 from stoker.train.checkpoint import files, saved
+from stoker.train.checkpoint.bucket import bucket_of
 from stoker.train.checkpoint.directory import CheckpointDirectory
 from stoker.train.checkpoint.options import Checkpoint, CheckpointError
 from stoker.train.checkpoint.packing import pack
@@ -95,7 +97,7 @@ class Saver:
     Args:
         checkpoint: where, how often, how many.
         variables: what is saved, by names that are the same in every process of the run.
-        fingerprint: readable text that is equal for two calls whose checkpoints may stand for each other.
+        fingerprint: readable text, equal for two calls that may resume from each other's checkpoints.
         directory: if it was taken already.
         damaged: files in it that are known to be.
         owned: False leaves the directory to another process.
@@ -124,7 +126,11 @@ class Saver:
                 raise CheckpointError(
                     f"{name} holds {variable.dtype.name}: only numbers and booleans can be saved"
                 )
-        self._directory = directory or CheckpointDirectory(checkpoint.directory) if owned else None
+        self._directory = (
+            directory or CheckpointDirectory(checkpoint.local_directory, bucket_of(checkpoint))
+            if owned
+            else None
+        )
         self._writer = BackgroundWriter()
         self._copies: dict[str, Array] = {}
         self._damaged = set(damaged)
@@ -195,7 +201,7 @@ class Saver:
     def _new_path(self, step: int) -> Path:
         """The path of a new checkpoint."""
         assert self._directory is not None
-        return self._directory.new(step)
+        return self._directory.make_path(step)
 
     def _copy_variables(self) -> None:
         for name, variable in self._own_variables():
@@ -211,9 +217,12 @@ class Saver:
         stored = [(VARIABLE + name, copy) for name, copy in self._copies.items()]
         files.write(path, stored + list(arrays.items()), details)
         self._directory.prune(self._checkpoint.keep, self._damaged)
+        if self._directory.bucket is not None:
+            self._directory.bucket.publish(path, self._checkpoint.keep)
+        journal.note_counted(self._checkpoint.name, int(str(details["step"])))
 
     def restore(self, before: int | None = None) -> dict[str, Any] | None:
-        """Bring the variables back as they were at the newest good checkpoint.
+        """Restore the variables from the newest good checkpoint.
 
         Args:
             before: only checkpoints of steps below this one.
@@ -237,7 +246,7 @@ class Saver:
 
     def _find(self, before: int | None) -> Saved | None:
         assert self._directory is not None
-        return saved.newest(self._directory, self._damaged, before)
+        return saved.find_newest(self._directory, self._damaged, before)
 
     def put_back(self, found: Saved) -> None:
         """Give the variables the values of a checkpoint.

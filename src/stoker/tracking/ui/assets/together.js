@@ -21,7 +21,7 @@ async function compareView(root, ids) {
   picker.addEventListener("change", () => { state.name = picker.value; drawCurve(); });
   const differences = await ask(`/api/differences?${query({ runs: runs.map((run) => run.id).join(",") })}`);
   root.replaceChildren(
-    el("h1", "", `${runs.length} runs together`),
+    el("h1", "", `${runs.length} runs compared`),
     section("curves", "Curves", el("div", "tools", picker), curveControls(state, drawCurve), holder),
     parallelSection(runs, labels),
     changesSection(runs, labels, differences),

@@ -1,0 +1,28 @@
+"""Files that are not on this disk: URLs of buckets and servers, through fsspec and its backends.
+
+    local_path("s3://bucket/train/*.parquet")   # a path on this machine that stands for the same files
+    put_tree(Path("bundle"), "s3://bucket/bundle", last="bundle.json")
+
+| module | subject |
+|---|---|
+| remote | what is behind a URL: list, read, write, delete; retries; errors in one line, without secrets |
+| kept | the copies on this machine: fetched once, shared by its processes |
+| copies, room | one copy; the limit of all, and the least recently used that go first |
+
+Whoever takes paths asks `is_url` and then works on the local path. Credentials are found by the backends in their own
+ways (environment, configuration files, the role of the machine); Stoker neither takes nor keeps any.
+"""
+
+from stoker.storage.kept import folder_of, local_path, origin_of
+from stoker.storage.remote import is_url, list_names, put_tree, read_bytes, show_url
+
+__all__ = [
+    "folder_of",
+    "is_url",
+    "list_names",
+    "local_path",
+    "origin_of",
+    "put_tree",
+    "read_bytes",
+    "show_url",
+]

@@ -1,0 +1,300 @@
+"""What is behind a URL: its files, listed, read, written and deleted through fsspec.
+
+Every request is retried with back-off until the backend answers, refuses, or a minute has passed. The backends have
+retries of their own; these are for what they let through, such as a body that ends too early.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from stoker import clock
+from stoker.errors import ArgumentError, StokerError, UnavailableError
+from stoker.redaction import redact_text
+
+_URL = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
+# Which extra brings the backend of a scheme.
+_EXTRAS = {
+    **dict.fromkeys(("s3", "s3a"), "s3"),
+    **dict.fromkeys(("gs", "gcs"), "gcs"),
+    **dict.fromkeys(("az", "abfs", "abfss", "adl"), "azure"),
+}
+# What tells versions of an object apart: the first of these that the backend knows, with the size.
+_CONTENT_KEYS = ("ETag", "etag", "generation", "md5Hash", "content_md5")
+_TIME_KEYS = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S, _PATIENCE_S, _MOST_ATTEMPTS = 0.1, 5.0, 60.0, 8
+# What a backend means: asking again would not help.
+_FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, ImportError, ValueError)
+# What makes a glob of a path.
+MAGIC = re.compile(r"[*?[]")
+# Requests at a time.
+CONNECTIONS = 16
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file behind a URL.
+
+    Attributes:
+        path: as the file system has it, without the scheme.
+        size: in bytes; -1 if the server does not tell.
+        version: a text that changes when the content does.
+    """
+
+    path: str
+    size: int
+    version: str
+
+
+class ShortRead(OSError):
+    """A body ended before its length was reached."""
+
+
+def is_url(path: object) -> bool:
+    """Whether this is the URL of a file elsewhere, rather than a path on this machine."""
+    match = _URL.match(path) if isinstance(path, str) else None
+    return match is not None and match[1].lower() != "file"
+
+
+def scheme_of(url: str) -> str:
+    """The scheme of a URL, in lower case."""
+    match = _URL.match(url)
+    assert match is not None
+    return match[1].lower()
+
+
+def show_url(url: str) -> str:
+    """The URL for messages and file names: without secrets, and without a query, which often is one."""
+    return redact_text(url.partition("?")[0])
+
+
+class Remote:
+    """One URL and the file system behind it.
+
+    Raises:
+        StokerError: the backend is not installed.
+        ArgumentError: no backend knows the scheme, or it refuses the URL.
+    """
+
+    def __init__(self, url: str) -> None:
+        url = url.rstrip("/")
+        self.url, self.name = url, show_url(url)
+        try:
+            from fsspec.core import url_to_fs
+
+            self._system, self.path = url_to_fs(url)
+        except ImportError as error:
+            extra = _EXTRAS.get(scheme_of(url))
+            what = f"pip install 'stoker[{extra}]'" if extra else f"its backend for fsspec ({error})"
+            raise StokerError(f"{self.name}: {scheme_of(url)}:// needs fsspec: install {what}") from None
+        except ValueError as error:
+            raise ArgumentError(f"{self.name}: {_first_line(error)}") from None
+
+    def find(self, *, deep: bool = True) -> list[RemoteFile]:
+        """The files that the URL names: itself, those that match it as a glob, or those below it; sorted.
+
+        Args:
+            deep: whether files in directories below are wanted, too.
+        """
+
+        def find() -> dict[str, Mapping[str, Any]]:
+            self._system.invalidate_cache()
+            if MAGIC.search(self.path):
+                found = self._system.glob(self.path, detail=True)
+                return {name: about for name, about in found.items() if about["type"] == "file"}
+            about = _info(self._system, self.path)
+            if about is not None and about["type"] == "file":
+                return {self.path: about}
+            try:
+                return dict(self._system.find(self.path, maxdepth=None if deep else 1, detail=True))
+            except FileNotFoundError:
+                return {}
+
+        found = self._ask(find)
+        # A folder of a bucket may be an empty object whose name ends in a slash.
+        return [_as_file(name, about) for name, about in sorted(found.items()) if not name.endswith("/")]
+
+    def has_files(self) -> bool:
+        """Whether there is a file at the URL or below it."""
+        return bool(self.find())
+
+    def state(self, path: str) -> RemoteFile | None:
+        """The current state of the file at this path; None if there is none."""
+
+        def look() -> RemoteFile | None:
+            self._system.invalidate_cache()
+            about = _info(self._system, path)
+            return None if about is None or about["type"] != "file" else _as_file(path, about)
+
+        return self._ask(look)
+
+    def read(self, file: RemoteFile, start: int = 0, end: int | None = None) -> bytes:
+        """The bytes of a file, or a range of them."""
+        whole = start == 0 and end is None
+        length = file.size if whole else (end or file.size) - start
+
+        def read() -> bytes:
+            place = {} if whole else {"start": start, "end": end}
+            data: bytes = self._system.cat_file(file.path, **place)
+            if file.size >= 0 and len(data) != length:
+                raise ShortRead(f"{len(data):,} of {length:,} bytes came")
+            return data
+
+        return self._ask(read, file.path)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a file there, whole or not at all."""
+        self._ask(lambda: self._system.pipe_file(path, data), path)
+
+    def create(self, path: str, data: bytes) -> bool:
+        """Put a file there unless there is one already; False if that has another content.
+
+        Where the store knows no such request, the file is put there in any case.
+        """
+
+        def create() -> None:
+            try:
+                self._system.pipe_file(path, data, mode="create")
+            except (TypeError, NotImplementedError):
+                self._system.pipe_file(path, data)
+
+        try:
+            self._ask(create, path)
+        except FileExistsError:
+            # An earlier attempt may have succeeded although its answer was lost.
+            there = self.state(path)
+            return there is not None and self.read(there) == data
+        return True
+
+    def upload(self, source: Path, path: str) -> None:
+        """Put a copy of a local file there, whole or not at all.
+
+        Raises:
+            OSError: the local file cannot be read.
+        """
+        source.stat()
+
+        def upload() -> None:
+            if scheme_of(self.url) not in _EXTRAS:
+                # Buckets have no directories; hdfs and memory do.
+                self._system.makedirs(path.rpartition("/")[0], exist_ok=True)
+            self._system.put_file(str(source), path)
+
+        self._ask(upload, path)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Delete files; those that are gone already are no error."""
+
+        def delete(path: str) -> None:
+            with contextlib.suppress(FileNotFoundError):
+                self._system.rm_file(path)
+
+        for path in paths:
+            self._ask(partial(delete, path), path)
+
+    def _ask(self, request: Callable[[], Result], path: str = "") -> Result:
+        """The answer to a request, asked again while that may help.
+
+        Raises:
+            ArgumentError: there is no such file, or it may not be used.
+            UnavailableError: the server cannot be reached, or goes on failing.
+        """
+        name = show_url(f"{scheme_of(self.url)}://{path}") if path else self.name
+        deadline_ns = clock.real_ns() + int(_PATIENCE_S * 1e9)
+        pause_s = _FIRST_PAUSE_S
+        for attempt in range(1, _MOST_ATTEMPTS + 1):
+            try:
+                return request()
+            except FileExistsError:
+                raise
+            except _FINAL as error:
+                raise _refusal(name, error) from None
+            except Exception as error:  # noqa: BLE001 - each backend has exceptions of its own, without a common base
+                if attempt == _MOST_ATTEMPTS or clock.real_ns() > deadline_ns:
+                    raise UnavailableError(f"{name} cannot be used: {_first_line(error)}") from None
+            # Processes that were refused together must not come back together.
+            time.sleep(pause_s * random.uniform(0.5, 1.0))
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        raise AssertionError("the last attempt returns or raises")
+
+
+def read_bytes(url: str) -> bytes:
+    """The content of a file.
+
+    Raises:
+        ArgumentError: there is none.
+    """
+    remote = Remote(url)
+    (file,) = remote.find(deep=False) or [RemoteFile(remote.path, -1, "")]
+    return remote.read(file)
+
+
+def list_names(url: str) -> set[str]:
+    """The names of all files below a URL, relative to it."""
+    remote = Remote(url)
+    return {file.path.removeprefix(remote.path).lstrip("/") for file in remote.find()}
+
+
+def put_tree(source: Path, url: str, last: str, replaced: Collection[str] = ()) -> None:
+    """Copy a directory to a URL; the file `last` goes last, so a reader never sees a part of the directory.
+
+    Args:
+        source: the directory.
+        url: where its files go.
+        last: the file that makes it count.
+        replaced: files there that are replaced: those that are not in the directory are deleted. `last` goes first.
+
+    Raises:
+        ArgumentError: it may not be written.
+        UnavailableError: the server cannot be reached.
+    """
+    remote = Remote(url)
+    names = sorted(os.path.relpath(path, source) for path in source.rglob("*") if path.is_file())
+    targets = {name: f"{remote.path}/{name}" for name in names}
+    if last in replaced:
+        # The old description must not stand beside new files.
+        remote.delete([targets[last]])
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        list(pool.map(lambda name: remote.upload(source / name, targets[name]), set(names) - {last}))
+    remote.upload(source / last, targets[last])
+    remote.delete(f"{remote.path}/{name}" for name in sorted(set(replaced) - set(names)))
+
+
+def _info(system: Any, path: str) -> Mapping[str, Any] | None:
+    try:
+        about: Mapping[str, Any] = system.info(path)
+    except FileNotFoundError:
+        return None
+    return about
+
+
+def _as_file(path: str, about: Mapping[str, Any]) -> RemoteFile:
+    size = about.get("size")
+    told = next((key for key in (*_CONTENT_KEYS, *_TIME_KEYS) if about.get(key)), None)
+    version = f"{about[told]}" if told else ""
+    return RemoteFile(path, -1 if size is None else int(size), f"{version.strip(chr(34))} {size}")
+
+
+def _refusal(name: str, error: Exception) -> StokerError:
+    if isinstance(error, FileNotFoundError):
+        return ArgumentError(f"there is no file or folder {name}")
+    if isinstance(error, PermissionError):
+        return ArgumentError(f"{name}: access denied ({_first_line(error)}); check the credentials")
+    return ArgumentError(f"{name}: {_first_line(error)}")
+
+
+def _first_line(error: BaseException) -> str:
+    line = (str(error).splitlines() or [""])[0] or type(error).__name__
+    return redact_text(line)[:300]
