@@ -11,6 +11,7 @@ from typing import Any
 import keras
 import pytest
 
+from stoker.cli import main
 from stoker.cli.export import _load
 from stoker.errors import UsageError
 
@@ -66,3 +67,15 @@ def test_a_damaged_model_is_one_line(saved: Path, tmp_path: Path) -> None:
             lines.append(str(error))
     assert 20 < len(lines) < 120
     assert all(line.startswith(f"{file} cannot be loaded: ") and "\n" not in line for line in lines)
+
+
+def test_a_directory_is_refused_with_the_file_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    assert main(["export", "runs", "bundle"]) == 2
+    assert "runs is a directory: name a .keras file, or a run's id" in capsys.readouterr().err
+    (tmp_path / "runs" / "model.keras").touch()
+    assert main(["export", "runs", "bundle"]) == 2
+    assert "name a .keras file, such as runs/model.keras, or a run's id" in capsys.readouterr().err

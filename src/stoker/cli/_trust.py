@@ -29,7 +29,7 @@ def add_allow_ops(parser: argparse.ArgumentParser) -> None:
 
 
 def trust_of(args: argparse.Namespace) -> Trust:
-    """What was given; a public key that cannot be read is refused now."""
+    """The trust that the options ask for; a public key that cannot be read is refused now."""
     if args.require_signature:
         from stoker import signing
 

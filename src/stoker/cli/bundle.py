@@ -29,7 +29,9 @@ from stoker.serve.safety.opening import read_checked, sign_bundle
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker bundle`."""
-    parser.add_argument("path", type=local_path, nargs="?", metavar="PATH", help="the bundle's directory")
+    parser.add_argument(
+        "path", type=local_path, nargs="?", metavar="PATH", help="the bundle's directory, or a run's"
+    )
     parser.add_argument(
         "--verify", action="store_true", help="check the hashes and run the recorded examples"
     )
@@ -56,9 +58,10 @@ def run(args: argparse.Namespace) -> int:
             return 0
         raise UsageError("stoker bundle needs the PATH of a bundle")
     trust = trust_of(args)
-    found = sign_bundle(args.path, args.sign) if args.sign else bundle.read(args.path)
+    path = bundle.enter_run(Path(args.path))
+    found = sign_bundle(path, args.sign) if args.sign else bundle.read(path)
     if trust.public_key:
-        found = read_checked(args.path, trust)
+        found = read_checked(path, trust)
     if args.json:
         print_answer(json.dumps(found.description))
     else:
@@ -67,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         from stoker.serve.proof import prove
 
         with quiet_tensorflow():
-            proof = prove(Path(args.path), lenient=True, trust=trust)
+            proof = prove(path, lenient=True, trust=trust)
         if not args.json:
             print_answer(
                 f"verified: the files are the ones exported, and {proof['rows']} examples give their recorded answers"
@@ -99,7 +102,7 @@ def _show(found: bundle.Bundle, demanded: bool) -> None:
         name: value for name, value in said.get("evaluation", {}).items() if isinstance(value, float | int)
     }
     if worth:
-        print_answer("worth  " + ", ".join(f"{name} {value:.4g}" for name, value in worth.items()))
+        print_answer("scores " + ", ".join(f"{name} {value:.4g}" for name, value in worth.items()))
     if said.get("engines"):
         print_answer("engines session, threads, function, " + ", ".join(said["engines"]))
     training = said.get("lineage", {}).get("training")

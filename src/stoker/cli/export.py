@@ -20,7 +20,7 @@ from pathlib import Path
 
 from stoker import units
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._options import add_store, given_store, local_path
+from stoker.cli._options import add_store, any_path, local_path, read_store_option
 from stoker.cli._trust import add_allow_ops, split_names
 from stoker.errors import RecordError, UsageError
 from stoker.printing import print_answer
@@ -51,7 +51,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "model", type=local_path, metavar="MODEL", help="a .keras file, or a run of the store"
     )
-    parser.add_argument("bundle", type=local_path, metavar="BUNDLE", help="the directory to make")
+    parser.add_argument(
+        "bundle", type=any_path, metavar="BUNDLE", help="the directory to make; a path or a URL"
+    )
     parser.add_argument("--labels", metavar="NAMES", help="the names of the classes, separated by commas")
     parser.add_argument(
         "--examples", type=local_path, metavar="FILE", help="rows to record: JSON lines, or one .npy array"
@@ -73,7 +75,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load, export, say what came of it."""
-    url = given_store(args)
+    url = read_store_option(args)
     given = _model(args.model, url)
     examples = None if args.examples is None else _rows(Path(args.examples))
     model = _load(given.file)
@@ -133,6 +135,10 @@ def _model(word: str, url: str | None) -> SavedModel:
     file = Path(word)
     if file.is_file():
         return SavedModel("", file)
+    if file.is_dir():
+        inside = next(iter(sorted(file.rglob("*.keras"))), None)
+        example = f", such as {inside}" if inside is not None else ""
+        raise UsageError(f"{file} is a directory: name a .keras file{example}, or a run's id")
     store = address.find(url)
     if file.suffix or len(file.parts) > 1 or store is None:
         raise UsageError(f"there is no file {file}")

@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _name(path: Path) -> str:
-    """The path's own, as far as Kubernetes takes it."""
+    """The path's own name, reduced to what Kubernetes accepts."""
     plain = re.sub(r"[^a-z0-9]+", "-", path.resolve().stem.lower()).strip("-")
     return plain if re.match("[a-z]", plain) else f"model-{plain}".strip("-")
 

@@ -1,12 +1,14 @@
-"""Serve bundles over HTTP: TensorFlow Serving's REST API, the Open Inference Protocol, a page to try them.
+"""Serve bundles and SavedModels over HTTP and gRPC: TensorFlow Serving's API, the Open Inference Protocol, a page.
 
     stoker serve bundle/
+    stoker serve path/to/saved_model --grpc-port 8500
     stoker serve prices=bundle/ pets=versions/ --port 8501 --workers 4
     curl -d '{"instances": [[1.0, 2.0]]}' localhost:8501/v1/models/model:predict
 
-A model is NAME=PATH, or PATH alone, whose name is then "model". PATH is a bundle, a directory with bundles in
-directories named by numbers, or a run of `stoker train`, such as runs/latest. A bundle renamed into place replaces the
-old one without a failed request. SIGTERM finishes the requests in progress, then exits. Limits apply to each worker.
+A model is NAME=PATH, or PATH alone, whose name is then "model". PATH is a bundle, a SavedModel, a directory with those
+in directories named by numbers, or a run of `stoker train`, such as runs/latest. A model renamed into place replaces
+the old one without a failed request. SIGTERM finishes the requests in progress, then exits. Limits apply to each
+worker. `tensorflow_model_server` is the same server with TensorFlow Serving's options.
 Exit code: 0; 2 for a bad request or a bundle that does not work.
 """
 
@@ -17,21 +19,26 @@ import importlib.util
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from stoker import storage
 from stoker.chatter import quiet_tensorflow
 from stoker.cli import _tokens
-from stoker.cli._options import add_store, given_store, local_path, named_path
+from stoker.cli._options import add_store, local_path, parse_named_path, read_store_option
+from stoker.cli._rollout import add_rollout, read_rollout
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
 from stoker.logs import LOGGER, use_handler
 from stoker.loopback import NAMES, is_loopback, name_of
 from stoker.serve import bundle
+from stoker.serve.foreign import places
 from stoker.serve.plane.settings import ServerSettings
+from stoker.serve.rollout.recordings import MOST_VALUES
 from stoker.serve.server import sockets, supervising
 from stoker.serve.server.log import ServerLog
 from stoker.tracking.store import address
+from stoker.tracking.store.address import Address
 
 _IN_FLIGHT = 256 << 20
 
@@ -40,10 +47,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker serve`."""
     parser.add_argument(
         "models",
-        type=named_path,
+        type=parse_named_path,
         nargs="+",
         metavar="[NAME=]PATH",
-        help="a bundle, a directory of numbered ones, or a run of stoker train",
+        help="a bundle, a SavedModel, a directory of numbered ones, or a run of stoker train; a path or a URL",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, default=8501, help="the port (8501); 0 picks a free one")
@@ -118,11 +125,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="record this share of requests and report drift (0)",
     )
     parser.add_argument(
+        "--record-values",
+        type=int,
+        default=MOST_VALUES,
+        metavar="N",
+        help="record inputs and answers of at most so many values, and of others the shape only (1024)",
+    )
+    add_rollout(parser)
+    parser.add_argument(
         "--ledger",
         action="store_true",
         help="account for every second of a request; shown at the end and at /ledger",
     )
     add_trust(parser)
+    parser.add_argument(
+        "--trusted-only",
+        action="store_true",
+        help="refuse models that are not bundles: they may run any operation",
+    )
+    parser.add_argument(
+        "--allow-reload-requests",
+        action="store_true",
+        help="let gRPC clients choose the models by HandleReloadConfigRequest (needs --workers 1)",
+    )
     add_store(parser)
     parser.add_argument(
         "--access-log", action="store_true", help="log one line of JSON per request to stderr"
@@ -136,16 +161,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
-    models = dict(_named(word) for word in args.models)
+    models = dict(_parse_model(word) for word in args.models)
     if len(models) != len(args.models):
         raise UsageError("two models have the same name: give NAME=PATH")
     _check(args)
-    needed = {"uvicorn": "serve", "orjson": "serve", "tensorflow": "cpu"}
-    for name, extra in (needed | ({"grpc": "grpc"} if args.grpc_port else {})).items():
-        if importlib.util.find_spec(name) is None:
-            raise UsageError(f"stoker serve needs {name}: install it with pip install 'stoker[{extra}]'")
+    check_installed("stoker serve", grpc=bool(args.grpc_port))
     token = _tokens.read_token(args, "STOKER_SERVE_TOKEN") or ""
     trust = trust_of(args)
+    rollout = read_rollout(args, models, _parse_model)
     settings = ServerSettings(
         models,
         token=token,
@@ -161,28 +184,64 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
         timeout=args.timeout,
         batch=args.batch,
         access_log=args.access_log,
-        grpc=f"{_in_url(args.host)}:{args.grpc_port}" if args.grpc_port else "",
+        grpc=f"{_bracket_ipv6(args.host)}:{args.grpc_port}" if args.grpc_port else "",
         engine=args.engine,
         ledger=args.ledger,
         record=args.record,
+        record_values=args.record_values,
+        shadows=rollout.shadows,
+        shadow_allowed=rollout.allowed,
+        canary=rollout.canary,
         allow_ops=trust.allow_ops,
         public_key=trust.public_key,
+        trusted_only=args.trusted_only,
+        reload_requests=args.allow_reload_requests,
         tls_certificate=args.tls_cert,
         tls_key=args.tls_key,
     )
-    store = address.find(given_store(args))
+    store = address.find(read_store_option(args))
     if args.record and store is None:
         raise UsageError("--record needs a store: STOKER_STORE says off; give --store URL")
-    sock = sockets.listen(args.host, args.port)
-    shared = sockets.reserve(args.host, args.grpc_port) if args.grpc_port else None
-    if shared is not None and args.workers == 1:
+    return listen_and_serve(
+        settings, ServerAddress(args.host, args.port, args.grpc_port), store, args.workers, say
+    )
+
+
+@dataclass(frozen=True)
+class ServerAddress:
+    """Where a server listens; a gRPC port of 0 means no gRPC."""
+
+    host: str
+    port: int
+    grpc_port: int
+
+
+def check_installed(command: str, grpc: bool) -> None:
+    """Refuse to start without the packages that a server needs."""
+    needed = {"uvicorn": "serve", "orjson": "serve", "tensorflow": "cpu"} | ({"grpc": "grpc"} if grpc else {})
+    for name, extra in needed.items():
+        if importlib.util.find_spec(name) is None:
+            raise UsageError(f"{command} needs {name}: install it with pip install 'stoker[{extra}]'")
+
+
+def listen_and_serve(
+    settings: ServerSettings,
+    at: ServerAddress,
+    store: Address | None,
+    workers: int,
+    say: Callable[[str], None],
+) -> int:
+    """Serve until asked to stop; if there is a store, the server is a run in it."""
+    sock = sockets.listen(at.host, at.port)
+    shared = sockets.reserve(at.host, at.grpc_port) if at.grpc_port else None
+    if shared is not None and workers == 1:
         shared.close()  # one process alone takes the address for itself, and shares it with nobody
-    scheme = "https" if args.tls_cert else "http"
+    scheme = "https" if settings.tls_certificate else "http"
     host, port = sock.getsockname()[:2]
-    say(f"serving {', '.join(models)} on {scheme}://{_in_url(host)}:{port}")
-    if not token and not is_loopback(args.host):
+    say(f"serving {', '.join(settings.models)} on {scheme}://{_bracket_ipv6(host)}:{port}")
+    if not settings.token and not is_loopback(at.host):
         say(
-            f"warning: anyone who can reach {args.host} can use these models: "
+            f"warning: anyone who can reach {at.host} can use these models: "
             "set STOKER_SERVE_TOKEN (or --token) to ask for a token"
         )
     from stoker.serve.plane import deployment  # needs orjson, an extra
@@ -191,7 +250,7 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
     url = "" if store is None else store.url or f"sqlite:///{store.path}"
     settings = replace(settings, run=kept.id, store=url)
     try:
-        code = _serve(settings, sock, say, args.workers)
+        code = _serve(settings, sock, say, workers)
     except BaseException as error:
         deployment.end_run(kept, error)
         raise
@@ -199,7 +258,7 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
     return code
 
 
-def _in_url(host: str) -> str:
+def _bracket_ipv6(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
@@ -209,7 +268,7 @@ def _hosts(allowed: str, host: str, token: str) -> tuple[str, ...]:
     A page that a browser on this machine shows can reach a loopback address under a name of its own (DNS rebinding),
     but does not know a token.
     """
-    local = (*NAMES, _in_url(host).lower()) if is_loopback(host) else ()
+    local = (*NAMES, _bracket_ipv6(host).lower()) if is_loopback(host) else ()
     if not allowed:
         return () if token else local
     names = [name_of(one) for one in allowed.split(",") if one.strip()]
@@ -225,18 +284,32 @@ def _serve(settings: ServerSettings, sock: socket.socket, say: Callable[[str], N
     return serve(settings, sock, say)
 
 
-def _named(word: str) -> tuple[str, str]:
+def _parse_model(word: str, usual: str = "model") -> tuple[str, str]:
     name, found, path = word.partition("=")
-    if not found:
-        name, path = "model", word
-    if not re.fullmatch(r"[\w.-]+", name, re.ASCII):
+    if not found or storage.is_url(word):
+        name, path = usual, word
+    if name and not re.fullmatch(r"[\w.-]+", name, re.ASCII):
         raise UsageError(f"{name!r} is not a valid model name: use letters, digits, '_', '-' and '.'")
-    return name, str(bundle.locate(path))
+    return name, str(_locate(path))
+
+
+def _locate(path: str) -> Path:
+    """The directory that a path means: a model that Stoker did not export, or what `bundle.locate` finds."""
+    place = bundle.local_place(path)
+    if any(map(places.is_foreign_model, bundle.list_places(place))):
+        return place
+    try:
+        return bundle.locate(place)
+    except bundle.BundleError as error:
+        if not place.is_dir():
+            raise
+        raise bundle.BundleError(f"{error}; nor has it a {places.SAVED_MODEL}") from None
 
 
 def _check(args: argparse.Namespace) -> None:
     positive = (
         "workers", "max_body", "max_rows", "max_string", "max_connections", "body_timeout", "queue", "timeout", "batch",
+        "record_values",
     )  # fmt: skip
     for option in positive:
         if not getattr(args, option) > 0:
@@ -249,6 +322,8 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(
             f"--max-in-flight {args.max_in_flight} must be at least --max-body, which is {args.max_body}"
         )
+    if args.allow_reload_requests and args.workers > 1:
+        raise UsageError("--allow-reload-requests needs --workers 1: a request reaches one worker only")
     if not 0 <= args.record <= 1:
         raise UsageError(f"--record {args.record} must be between 0 and 1")
     if bool(args.tls_cert) != bool(args.tls_key):

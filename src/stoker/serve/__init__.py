@@ -23,8 +23,10 @@
 | row_files, bulk | whole files of rows in, files of answers out |
 | drift | whether what is asked is still what the model was trained on |
 | packaging | `stoker package`: images of bundles and of training programs |
+| foreign | models that Stoker did not export: SavedModels and LiteRT files |
+| rollout | a new version beside the old one: what changed, and whether that is enough to tell |
 | plane | from a question to its answer, whatever protocol it came in |
 | http | TensorFlow Serving's REST API and the Open Inference Protocol over HTTP |
-| grpc | TensorFlow Serving's PredictionService over gRPC |
+| grpc | TensorFlow Serving's PredictionService and the Open Inference Protocol over gRPC |
 | server | the processes of `stoker serve` |
 """

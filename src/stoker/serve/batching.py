@@ -97,6 +97,8 @@ def run_jobs(run: Run, jobs: Sequence[Job]) -> float:
             answers = run(joined)
         finally:
             engine_s = now() - started
+        if not alone:
+            _check_rows(answers, sum(job.rows.count for job in jobs))
         first = 0
         for job in jobs:
             last = first + job.rows.count
@@ -109,6 +111,12 @@ def run_jobs(run: Run, jobs: Sequence[Job]) -> float:
     return engine_s
 
 
+def _check_rows(answers: Sequence[Array], rows: int) -> None:
+    """Refuse answers that cannot be cut: a model from elsewhere need not give a row for each that it got."""
+    if any(output.shape[:1] != (rows,) for output in answers):
+        raise ValueError(f"the model did not give {rows} rows for {rows}")
+
+
 class RowQueue(Generic[J]):
     """Jobs that wait for one engine. `option` is how a user raises the limit of waiting rows."""
 
@@ -117,6 +125,11 @@ class RowQueue(Generic[J]):
         self._waiting: deque[J] = deque()
         self._busy = False  # the engine runs, or is about to
         self.rows = 0  # that wait
+
+    @property
+    def run(self) -> Run:
+        """The engine's call itself, past the queue."""
+        return self._run
 
     def _refuse(self) -> BusyError:
         return BusyError(f"Queue full ({self._most_waiting} rows). Retry later, or raise {self._option}.")
@@ -146,6 +159,8 @@ class RowQueue(Generic[J]):
 
 def _is_alike(one: Job, other: Job) -> bool:
     """Whether the rows of two jobs fit into one array: free sizes may differ between requests."""
+    if not (one.rows.joins and other.rows.joins):
+        return False
     return all(a.shape[1:] == b.shape[1:] for a, b in zip(one.rows.arrays, other.rows.arrays, strict=True))
 
 

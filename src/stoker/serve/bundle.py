@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
+from stoker import storage
 from stoker.errors import StokerError, check_local_path
 from stoker.serve.signature import Signature
 
@@ -31,6 +32,8 @@ SAVED_MODEL = "saved_model"
 KERAS = "model.keras"
 EXAMPLES = "examples.npz"
 SIGNATURE = "serving_default"
+# What a bundle adds to a model whose classes have names.
+LABEL, SCORES = "label", "scores"
 SEAL = "seal"
 # Where a run keeps its bundle.
 IN_RUN = "bundle"
@@ -139,7 +142,7 @@ def locate(path: str | os.PathLike[str]) -> Path:
     Raises:
         BundleError: there is no bundle.
     """
-    place = Path(path)
+    place = local_place(path)
     if not place.is_dir():
         raise BundleError(f"there is no directory {place}")
     for one in (place, place / IN_RUN):
@@ -149,6 +152,20 @@ def locate(path: str | os.PathLike[str]) -> Path:
         f"{place} is not a bundle: it has no {DESCRIPTION}, and neither has {place / IN_RUN}, where a run keeps its "
         "bundle; write one with stoker train or stoker export"
     )
+
+
+def enter_run(place: Path) -> Path:
+    """The bundle of a recipe's run, if this is the directory of one; any other path as it is."""
+    inner = place / IN_RUN
+    return inner if not (place / DESCRIPTION).exists() and (inner / DESCRIPTION).exists() else place
+
+
+def local_place(path: str | os.PathLike[str]) -> Path:
+    """The path on this machine; of a URL, that of its copy."""
+    if storage.is_url(path):
+        return Path(storage.local_path(os.fspath(path)))
+    check_local_path(path)
+    return Path(path)
 
 
 def list_places(path: Path) -> list[Path]:
@@ -165,8 +182,7 @@ def read(path: str | os.PathLike[str]) -> Bundle:
     Raises:
         BundleError: there is none, or it is none this version reads.
     """
-    check_local_path(path)
-    place = Path(path)
+    place = local_place(path)
     file = place / DESCRIPTION
     data = _parse(place, file)
     if not isinstance(data, dict) or "schema" not in data:

@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stoker import files
+from stoker import files, storage
+from stoker.errors import ArgumentError, check_local_path
+from stoker.serve.bundle import DESCRIPTION
+
+
+@contextmanager
+def place_bundle(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Path]:
+    """Where to write a bundle: the path itself; for a URL a temporary directory, uploaded when the block ends well.
+
+    Raises:
+        ArgumentError: there is a bundle already, or the path or URL cannot be used.
+    """
+    if not storage.is_url(path):
+        check_local_path(path)
+        yield Path(path)
+        return
+    url = os.fspath(path).rstrip("/")
+    replaced = _find_replaced(url, overwrite)
+    with tempfile.TemporaryDirectory(prefix="stoker-bundle-") as made:
+        target = Path(made) / "bundle"
+        yield target
+        storage.put_tree(target, url, last=DESCRIPTION, replaced=replaced)
+
+
+def _find_replaced(url: str, overwrite: bool) -> set[str]:
+    """The files of the bundle that a new one replaces; whatever else is below the URL stays."""
+    names = storage.list_names(url)
+    if not names:
+        return set()
+    if DESCRIPTION not in names:
+        raise ArgumentError(f"{storage.show_url(url)} already exists and is not a bundle; choose another URL")
+    if not overwrite:
+        raise ArgumentError(f"{storage.show_url(url)} exists; overwrite=True (--force) replaces it")
+    try:
+        known = json.loads(storage.read_bytes(f"{url}/{DESCRIPTION}"))["files"]
+    except (ValueError, KeyError, TypeError):
+        known = {}
+    return names & {DESCRIPTION, *known}
 
 
 @contextmanager

@@ -199,8 +199,15 @@ def _keras_fault(known: Bundle, inputs: Arrays, answers: Arrays, early: Model = 
     except Exception as error:  # noqa: BLE001 - whatever a file of the user's layers raises is the answer
         return _explain_keras(error)
     found = tf.nest.flatten(outputs)
-    for field, one in zip(known.signature.outputs, found, strict=False):
+    for field, one in zip(_own_outputs(known), found, strict=False):
         difference = describe_difference(field, np.asarray(one), answers[field.name], {})
         if difference:
             return f"output {field.name!r} {difference}"
     return None
+
+
+def _own_outputs(known: Bundle) -> list[Field]:
+    """What the model itself gives: the rest was made from it. Scores that are given once are its only output."""
+    outputs = known.signature.outputs
+    own = [field for field in outputs if field.name not in (bundle.LABEL, bundle.SCORES)]
+    return own or [field for field in outputs if field.name == bundle.SCORES]

@@ -73,17 +73,26 @@ def read_chunks(path: str, fields: Sequence[Field], options: RowFileOptions) -> 
     Raises:
         ArgumentError: there is none, or it cannot be read.
     """
-    if len(fields) == 1 and images.takes_files(fields[0]) and (found := _files(path, paths.IMAGES)):
-        return _file_chunks(path, found, fields[0], None)
-    if len(fields) == 1 and fields[0].dtype == "string" and (found := _files(path, paths.TEXTS)):
-        return _file_chunks(path, found, fields[0], options.encoding or "utf-8")
-    return _table_chunks(paths.files(path, _TABLES), fields, options)
+    wanted, encoding = _single_files(fields, options.encoding)
+    found = _files(path, wanted) or paths.files(path, wanted + _TABLES)
+    if singles := [one for one in found if one.name.lower().endswith(wanted)]:
+        return _file_chunks(path, singles, fields[0], encoding)
+    return _table_chunks(found, fields, options)
+
+
+def _single_files(fields: Sequence[Field], encoding: str | None) -> tuple[tuple[str, ...], str | None]:
+    """The endings of files that are a row each, for a bundle that takes images or texts alone, and texts' encoding."""
+    if len(fields) == 1 and images.takes_files(fields[0]):
+        return paths.IMAGES, None
+    if len(fields) == 1 and fields[0].dtype == "string":
+        return paths.TEXTS, encoding or "utf-8"
+    return (), None
 
 
 def _files(path: str, suffixes: tuple[str, ...]) -> list[Path]:
     """The files below a folder, or the one file."""
     root = Path(path).expanduser()
-    some = sorted(root.rglob("*")) if root.is_dir() else [root]
+    some = sorted(root.rglob("*")) if suffixes and root.is_dir() else [root]
     return [one for one in some if one.is_file() and one.name.lower().endswith(suffixes)]
 
 
@@ -102,7 +111,7 @@ def _read_text(file: Path, encoding: str) -> str:
             f"{file} is not {encoding} text: give its encoding, such as encoding='latin-1'"
         ) from None
     except OSError as error:
-        raise paths.unreadable(file, error) from None
+        raise paths.explain_unreadable(file, error) from None
 
 
 def _table_chunks(files: list[Path], fields: Sequence[Field], options: RowFileOptions) -> Iterator[RowChunk]:
@@ -117,7 +126,7 @@ def _table_chunks(files: list[Path], fields: Sequence[Field], options: RowFileOp
                 yield RowChunk(str(file), first, _with_text(columns, fields, options.column, file), shown)
                 first += len(next(iter(columns.values()), ()))
         except OSError as error:
-            raise paths.unreadable(file, error) from None
+            raise paths.explain_unreadable(file, error) from None
 
 
 def _with_text(

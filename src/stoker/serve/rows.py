@@ -15,19 +15,25 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from stoker.serve import images, table_cells
-from stoker.serve.signature import UNITS, Array, Field
+from stoker.serve.signature import UNITS, Array, Field, TensorField
 from stoker.serve.table_cells import RowError, is_table
 
-__all__ = ["UNITS", "InputRows", "RowError", "as_asked", "as_rows"]
+__all__ = ["UNITS", "InputRows", "RowError", "as_asked", "as_rows", "as_tensors"]
 
 
 @dataclass(frozen=True)
 class InputRows:
-    """Arrays with the rows along their first axis, in the order of the inputs; `alone` if a bare row was given."""
+    """Arrays with the rows along their first axis, in the order of the inputs.
+
+    Attributes:
+        alone: a bare row was given.
+        joins: they may be answered together with other requests' rows.
+    """
 
     arrays: list[Array]
     count: int
     alone: bool
+    joins: bool = True
 
 
 @runtime_checkable
@@ -86,6 +92,33 @@ def as_asked(
     if rows.alone:
         raise RowError(alone)
     return rows
+
+
+def as_tensors(fields: Sequence[TensorField], given: object, joins: bool) -> InputRows:
+    """Convert the tensors of a model that Stoker did not export; what shapes it takes, the model itself decides.
+
+    Args:
+        fields: the inputs.
+        given: a dict of tensors, a list of dicts (their values are stacked), or the tensor of a single input.
+        joins: the model may answer the rows of several requests together; they do so if their shapes are as declared.
+
+    Raises:
+        RowError: an input is missing, unknown, or of another type.
+    """
+    arrays = [convert_values(field, one) for field, one in zip(fields, _columns(fields, given), strict=True)]
+    counts = {array.shape[0] if array.ndim else None for array in arrays}
+    count = counts.pop() if len(counts) == 1 else None
+    alike = joins and bool(count) and all(map(_is_as_declared, fields, arrays))
+    return InputRows(arrays, count or 1, False, alike)
+
+
+def _is_as_declared(field: TensorField, array: Array) -> bool:
+    declared = field.declared
+    return (
+        declared is not None
+        and array.ndim == len(declared)
+        and all(size in (None, found) for size, found in zip(declared, array.shape, strict=True))
+    )
 
 
 def _convert_plainly(field: Field, given: object) -> Array | None:
@@ -185,19 +218,25 @@ def _array(field: Field, value: object, most_pixels: int | None) -> Array:
             value = images.with_pixels(field, value, most_pixels)
         except images.ImageFault as fault:
             raise RowError(f"{field.name!r}: {fault}") from None
-    found = table_cells.read_cells(field, _plain(field, value))
-    if found.dtype != field.dtype:
-        found = _dates(field, found) if field.kind == "date" else found
-        found = _texts(field, found) if field.dtype == "string" else _numbers(field, found)
+    found = convert_values(field, value)
     shape = found.shape if found.ndim == len(field.shape) else found.shape[1:]
     fits = len(shape) == len(field.shape) and all(
         size is None or size == given for size, given in zip(field.shape, shape, strict=True)
     )
     if not fits:
         raise RowError(
-            f"{field.name!r}: a row has shape {_sizes(field.shape)}, got {list(found.shape)}{_advice(field)}"
+            f"{field.name!r}: a row has shape {_sizes(field.shape)}, got {list(shape)}{_advice(field)}"
         )
     return found
+
+
+def convert_values(field: Field, value: object) -> Array:
+    """Values as an array of the field's type, in whatever shape they come."""
+    found = table_cells.read_cells(field, _plain(field, value))
+    if found.dtype == field.dtype:
+        return found
+    found = _dates(field, found) if field.kind == "date" else found
+    return _texts(field, found) if field.dtype == "string" else _numbers(field, found)
 
 
 def _sizes(shape: tuple[int | None, ...]) -> str:

@@ -48,6 +48,32 @@ class Field:
         sizes = ", ".join("?" if size is None else str(size) for size in self.shape)
         return f"{self.name} {self.dtype}" + (f" [{sizes}]" if self.shape else "")
 
+    @property
+    def sizes(self) -> tuple[int | None, ...] | None:
+        """The shape of its tensor, rows and all; None if even the number of sizes is free."""
+        return (None, *self.shape)
+
+
+@dataclass(frozen=True)
+class TensorField(Field):
+    """An input or output of a model that Stoker did not export: a whole tensor, which need not have rows.
+
+    Attributes:
+        declared: the shape in the model's signature; the graph may take others. None if it declares none.
+    """
+
+    declared: tuple[int | None, ...] | None = None
+
+    def __str__(self) -> str:
+        sizes = (
+            ["..."] if self.declared is None else ["?" if one is None else str(one) for one in self.declared]
+        )
+        return f"{self.name} {self.dtype} [{', '.join(sizes)}]"
+
+    @property
+    def sizes(self) -> tuple[int | None, ...] | None:
+        return self.declared
+
 
 @dataclass(frozen=True)
 class Signature:

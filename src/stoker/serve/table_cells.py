@@ -6,18 +6,20 @@ A field that has a `reading` is a column of a table. Its cells are read as they 
 from __future__ import annotations
 
 import datetime
-import difflib
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 
 import numpy as np
 
 from stoker.data.cells import BadCellError, CellReading
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, find_nearest
+from stoker.logs import LOGGER
 from stoker.serve.signature import UNITS, Array, Field
 
 # How alike two names must be for one to be taken for a misspelling of the other.
 _ALIKE = 0.8
 _MISSING_TYPES = ("NAType", "NaTType")
+# Columns whose unreadable cells have been logged.
+_warned: set[str] = set()
 
 
 class RowError(ArgumentError):
@@ -45,9 +47,9 @@ def match_names(fields: Sequence[Field], names: Iterable[Hashable], what: str) -
     if not found:
         raise RowError(f"{what} has none of the inputs {', '.join(map(str, fields))}")
     for key in others if lost else ():
-        close = difflib.get_close_matches(_plain_name(key), lost, 1, _ALIKE)
-        if close and key not in found.values():
-            raise RowError(f"there is no input {key!r}: did you mean {lost[close[0]]!r}?")
+        near = find_nearest(_plain_name(key), lost, _ALIKE)
+        if near and key not in found.values():
+            raise RowError(f"there is no input {key!r}: did you mean {lost[near]!r}?")
     return found
 
 
@@ -155,6 +157,7 @@ def _read(field: Field, reading: CellReading, cell: object, unit: str) -> float 
         except BadCellError:
             if not reading.tolerant:
                 raise misfit(field, cell) from None
+            _warn_once(field, cell)
             value = None
         return _gap(field, reading, cell) if value is None else value
     if isinstance(cell, datetime.date | np.datetime64) and field.kind == "date":
@@ -162,6 +165,17 @@ def _read(field: Field, reading: CellReading, cell: object, unit: str) -> float 
     if isinstance(cell, int | float | np.number | np.bool_):
         return cell.item() if isinstance(cell, np.generic) else cell
     raise misfit(field, cell)
+
+
+def _warn_once(field: Field, cell: str) -> None:
+    """Log the first cell of a column that cannot be read and counts as missing."""
+    if field.name not in _warned:
+        _warned.add(field.name)
+        LOGGER.warning(
+            "%r: %r cannot be read; it counts as missing, as such cells did in training",
+            field.name,
+            cell[:60],
+        )
 
 
 def _gap(field: Field, reading: CellReading, cell: object) -> float | int:

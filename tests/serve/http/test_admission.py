@@ -101,7 +101,7 @@ def test_a_full_queue_refuses_at_once_and_answers_again_when_it_is_free(pets: tu
     from tests.serve.http.asking import application
 
     app, _ = application({"pets": pets[1]}, queue=2)
-    app.models.version("pets").queue._seconds = 10.0  # a quick model would make room by answering
+    app.models.version("pets").signature().queue._seconds = 10.0  # a quick model would make room by answering
     given = rows(2)
 
     async def crowd() -> tuple[bytes, bytes, bytes]:
@@ -111,7 +111,7 @@ def test_a_full_queue_refuses_at_once_and_answers_again_when_it_is_free(pets: tu
         written = Written()
         protocol.connection_made(written)
         waiting = Waiting(given)
-        app.models.version("pets").queue.put(waiting)
+        app.models.version("pets").signature().queue.put(waiting)
         protocol.data_received(request())
         await asyncio.sleep(0)
         refused, written.data = written.data, b""
@@ -123,7 +123,7 @@ def test_a_full_queue_refuses_at_once_and_answers_again_when_it_is_free(pets: tu
             await asyncio.sleep(0)
         answered, written.data = written.data, b""
         again = Waiting(given)
-        app.models.version("pets").queue.put(again)
+        app.models.version("pets").signature().queue.put(again)
         protocol.data_received(request("/v1/models/pets:predict", BODY, "X-Request-ID: mine"))
         while b"mine" not in written.data:
             await asyncio.sleep(0)

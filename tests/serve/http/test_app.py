@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import gzip
 import json
 import re
 import shutil
 import struct
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ pytest.importorskip("orjson")
 
 import stoker
 from stoker.serve.http.app import App
+from stoker.serve.plane.models import ModelSource
 from tests.serve.bundles import LABELS, rows
 from tests.serve.forging import reseal
 from tests.serve.http.asking import Answer, application, ask
@@ -183,10 +186,10 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
         (PREDICT, {"instances": []}, 400, "at least one row"),
         (PREDICT, {"instances": [1]}, 400, "an instance must be an object with numbers float32 [4], width int32"),
         (PREDICT, {"instances": [{**ONE, "width": "x"}]}, 400, "'width': expected int32, got 'x'"),
-        (PREDICT, {"instances": [{"numbers": [1], "width": 1}]}, 400, "'numbers': a row has shape [4], got [1, 1]"),
+        (PREDICT, {"instances": [{"numbers": [1], "width": 1}]}, 400, "'numbers': a row has shape [4], got [1]"),
         (PREDICT, {"instances": [{**ONE, "more": 1}]}, 400, "row 1 has 'more', which is no input"),
         (PREDICT, {"inputs": ONE}, 400, '"inputs" must hold rows'),
-        (PREDICT, {"instances": [ONE], "signature_name": "x"}, 400, "\"signature_name\" 'x' is not there"),
+        (PREDICT, {"instances": [ONE], "signature_name": "x"}, 400, 'Serving signature key "x" not found'),
         (PREDICT, {"instances": [ONE] * 51}, 400, "51 rows are too many; the limit is 50"),
         # Refused before a row is looked at.
         (PREDICT, {"instances": [{"numbers": {"b64": "!"}}] * 51}, 400, "51 rows are too many; the limit is 50"),
@@ -202,7 +205,7 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
         (PREDICT, b"[" * 100_000, 413, "limit is 20000"),
         (PREDICT, b"[" * 10_000, 400, "the body is not JSON"),
         (PREDICT, b'{"inputs": ' + b"[" * 500 + b"]" * 500 + b"}", 400, "nested more than 32 deep"),
-        ("/v1/models/cats:predict", {}, 404, "there is no model 'cats'; there are pets"),
+        ("/v1/models/cats:predict", {}, 404, "there is no model 'cats'; the server has pets"),
         ("/v1/models/pets/versions/9:predict", {}, 404, "has no version '9'"),
         ("/v1/models/pets/labels/canary:predict", {}, 404, "no version with the label 'canary'"),
         ("/v1/models/pets:guess", {}, 404, "the verbs are predict, classify and regress"),
@@ -311,7 +314,7 @@ def test_bytes_in_base64_and_long_strings() -> None:
 def test_requests_that_meet_are_answered_by_one_call(app: App, bundle: Path) -> None:
     right = wanted(bundle, 40)["scores"]
     calls: list[int] = []
-    queue = app.models.version("pets").queue
+    queue = app.models.version("pets").signature().queue
     plain = queue._observe
     queue._observe = lambda rows, seconds: calls.append(rows)
 
@@ -329,7 +332,7 @@ def test_requests_that_meet_are_answered_by_one_call(app: App, bundle: Path) -> 
 
 def test_the_queue_is_bounded_and_time_runs_out(bundle: Path) -> None:
     app, _ = application({"pets": bundle}, queue=3, timeout=0.0)
-    app.models.version("pets").queue._seconds = 1.0  # a quick model would make room by answering
+    app.models.version("pets").signature().queue._seconds = 1.0  # a quick model would make room by answering
 
     async def many() -> list[Answer]:
         return list(
@@ -347,7 +350,7 @@ def test_the_queue_is_bounded_and_time_runs_out(bundle: Path) -> None:
 def test_a_quick_model_makes_room_by_answering(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stoker.serve.batching._QUICK_S", 1e9)  # quick also on a busy machine
     app, _ = application({"pets": bundle}, queue=3)
-    queue = app.models.version("pets").queue
+    queue = app.models.version("pets").signature().queue
     calls: list[int] = []
     queue._observe = lambda rows, seconds: calls.append(rows)
 
@@ -412,7 +415,7 @@ def test_metrics_count(bundle: Path) -> None:
 
 
 def test_the_page_and_what_it_asks(app: App) -> None:
-    page = asked(app, "GET", "/")
+    page = asked(app, "GET", "/", accept="text/html")
     assert b"Try a model" in page.body
     assert "default-src 'none'" in page.headers["content-security-policy"]
     assert asked(app, "GET", "/v1/models").json() == {"models": ["pets"]}
@@ -423,7 +426,7 @@ def test_the_page_and_what_it_asks(app: App) -> None:
 
 def test_a_slow_model_leaves_the_loop_free_and_a_client_who_leaves_is_forgotten(bundle: Path) -> None:
     app, _ = application({"pets": bundle})
-    queue = app.models.version("pets").queue
+    queue = app.models.version("pets").signature().queue
     entered, go, calls = threading.Event(), threading.Event(), list[int]()
     run = queue._run
 
@@ -471,9 +474,9 @@ def test_a_new_bundle_is_taken_without_a_failed_request(bundle: Path, tmp_path: 
     busy.start()
     wait_until(lambda: len(statuses) > 3)
     place.rename(tmp_path / "old")
-    app.models.refresh("pets", place)  # nothing there for a moment
+    app.models.refresh("pets", ModelSource(place))  # nothing there for a moment
     fresh.rename(place)
-    app.models.refresh("pets", place)
+    app.models.refresh("pets", ModelSource(place))
     seen = len(statuses)
     wait_until(lambda: len(statuses) > seen + 3)
     done.set()
@@ -483,8 +486,8 @@ def test_a_new_bundle_is_taken_without_a_failed_request(bundle: Path, tmp_path: 
     # A damaged one changes nothing, and is said once.
     (place / "examples.npz").write_bytes(b"")
     (place / "bundle.json").write_text((place / "bundle.json").read_text() + " ")
-    app.models.refresh("pets", place)
-    app.models.refresh("pets", place)
+    app.models.refresh("pets", ModelSource(place))
+    app.models.refresh("pets", ModelSource(place))
     assert app.models.version("pets").number == old + 1
     assert len([line for line in said if "was rejected" in line]) == 1
     app.models.close()
@@ -503,6 +506,28 @@ def test_numbered_versions(bundle: Path, tmp_path: Path) -> None:
     assert app.models.version("pets", label="previous").number == 1
     assert asked(app, "POST", "/v1/models/pets/versions/1:predict", {"instances": [ONE]}).status == 200
     shutil.rmtree(tmp_path / "pets" / "1")
-    app.models.refresh("pets", tmp_path / "pets")
+    app.models.refresh("pets", ModelSource(tmp_path / "pets"))
     assert [one.number for one in app.models.versions("pets")] == [12]
     app.models.close()
+
+
+def test_compressed_bodies_are_read_up_to_the_limit(bundle: Path) -> None:
+    app, _ = application({"pets": bundle}, body_bytes=10_000)
+
+    def post(body: bytes, way: str) -> Answer:
+        return asyncio.run(ask(app, "POST", PREDICT, body, content_encoding=way))
+
+    plain = json.dumps({"instances": [ONE]}).encode()
+    right = post(plain, "identity").body
+    bare = zlib.compressobj(wbits=-15)
+    raw = bare.compress(plain) + bare.flush()
+    for body, way in ((gzip.compress(plain), "gzip"), (zlib.compress(plain), "deflate"), (raw, "deflate")):
+        assert (post(body, way).status, post(body, way).body) == (200, right)
+    refused = post(gzip.compress(b" " * 100_000), "gzip")
+    assert (refused.status, refused.json()["error"]) == (
+        413,
+        "the body has more than 10000 bytes when it is decompressed",
+    )
+    assert post(gzip.compress(plain)[:-9], "gzip").status == 400
+    assert post(b"nonsense", "gzip").status == 400
+    assert app.plane.held == 0

@@ -13,8 +13,9 @@ import pytest
 pytest.importorskip("uvicorn")
 pytest.importorskip("orjson")
 
-from stoker.serve.plane.answering import Answers, DataPlane, Inquiry, Parsed, Question
+from stoker.serve.plane.answering import DataPlane, Inquiry, Parsed, Question
 from stoker.serve.plane.errors import RequestError
+from stoker.serve.plane.served import Answers
 from stoker.serve.rows import as_rows
 from tests.serve.bundles import LABELS, rows
 from tests.serve.http.asking import application
@@ -33,7 +34,12 @@ def labels_of(answers: Answers) -> list[str]:
 
 def question(plane: DataPlane, count: int, encode: Any = labels_of) -> Question[list[str]]:
     version = plane.models.version("pets")
-    return Question("pets", version, 0, lambda: Parsed(as_rows(version.inputs, rows(count)), encode))
+    return Question(
+        "pets",
+        version,
+        0,
+        lambda asked: Parsed(asked.signature(), as_rows(asked.inputs, rows(count)), encode),
+    )
 
 
 async def outcome(plane: DataPlane, asked: Question[list[str]]) -> list[str] | tuple[int, str]:
@@ -65,7 +71,9 @@ def test_what_goes_wrong_is_a_status_and_one_line(made: tuple[DataPlane, list[st
         asked = [question(plane, 2), question(plane, 1, fail), question(plane, 4), question(plane, 2)]
         return list(await asyncio.gather(*(outcome(plane, one) for one in asked)))
 
-    plane.models.version("pets").queue._seconds = 10.0  # a quick model would make room by answering
+    plane.models.version(
+        "pets"
+    ).signature().queue._seconds = 10.0  # a quick model would make room by answering
     right, failed, many, crowded = asyncio.run(all_at_once())
     assert len(right) == 2, "the failure of another question of the same batch is not its own"
     assert failed[0] == 500

@@ -14,7 +14,6 @@ from stoker.serve.signature import Array
 from stoker.tf_internals.keras_layers import maker_of, output_structure, takes_logits
 from stoker.tf_internals.types import Layer, Nest, Tensor
 
-LABEL, SCORES = "label", "scores"
 _PROBABILITIES = {"softmax", "sigmoid", "hard_sigmoid"}
 
 
@@ -41,6 +40,11 @@ class Labels:
     def __init__(self, words: Sequence[object], width: int, logits: bool) -> None:
         self.words = [str(word) for word in words]
         self.single, self.logits = width == 1 and len(words) == 2, logits
+
+    @property
+    def are_output(self) -> bool:
+        """Whether the scores of all classes are the model's own output, as it is."""
+        return not self.single and not self.logits
 
     def tensors(self, output: Tensor) -> tuple[Tensor, Tensor]:
         """The label and the scores of all classes, in a graph."""

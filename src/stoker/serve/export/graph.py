@@ -9,8 +9,8 @@ import keras
 import tensorflow as tf
 
 from stoker.errors import StokerError
-from stoker.serve.bundle import SIGNATURE, BundleError
-from stoker.serve.export.answers import LABEL, SCORES, Labels, labels_for, output_names
+from stoker.serve.bundle import LABEL, SCORES, SIGNATURE, BundleError
+from stoker.serve.export.answers import Labels, labels_for, output_names
 from stoker.serve.export.faults import blame_layer
 from stoker.serve.export.intake import Intake
 from stoker.serve.export.names import leaves_of
@@ -25,11 +25,16 @@ class Traced:
     """The bundle's function, traced, and its signature."""
 
     def __init__(
-        self, model: keras.Model, intake: Intake, words: Sequence[object] | None, demanded: bool
+        self,
+        model: keras.Model,
+        intake: Intake,
+        words: Sequence[object] | None,
+        demanded: bool,
+        scores_once: bool = False,
     ) -> None:
         self.model, self.intake = model, intake
         self.labels: Labels | None = None
-        self._words, self._demanded = words, demanded
+        self._words, self._demanded, self._scores_once = words, demanded, scores_once
         self._keys: list[str] = []
         self.concrete = self._trace()
         outputs = self.concrete.structured_outputs
@@ -66,9 +71,16 @@ class Traced:
         shapes = {name: tuple(one.shape[1:]) for name, one in zip(names, outputs, strict=True)}
         self.labels = labels_for(self.model, self._words, shapes, self._demanded)
         if self.labels is not None:
-            names, outputs = [*names, LABEL, SCORES], [*outputs, *self.labels.tensors(outputs[0])]
+            label, scores = self.labels.tensors(outputs[0])
+            own = (names, outputs) if not self.hides_own_output else ([], [])
+            names, outputs = [*own[0], LABEL, SCORES], [*own[1], label, scores]
         self._keys = names
         return dict(zip(identifiers(names), outputs, strict=True))
+
+    @property
+    def hides_own_output(self) -> bool:
+        """Whether the scores are all that the model gives, and are given once."""
+        return self._scores_once and self.labels is not None and self.labels.are_output
 
     def save(self, directory: Path) -> None:
         """Write the SavedModel."""

@@ -14,14 +14,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from stoker import signing, version
-from stoker.errors import ArgumentError, check_local_path
+from stoker import signing, storage, version
+from stoker.errors import ArgumentError
 from stoker.serve import bundle
-from stoker.serve.bundle import Bundle, BundleError, BundleWarning, Description
+from stoker.serve.bundle import LABEL, SCORES, Bundle, BundleError, BundleWarning, Description
 from stoker.serve.engines import converted
 from stoker.serve.examples import write as write_examples
 from stoker.serve.export import converting
-from stoker.serve.export.answers import LABEL, SCORES
 from stoker.serve.export.child import next_prover
 from stoker.serve.export.example_rows import draw_rows
 from stoker.serve.export.faults import find_restless_layer
@@ -30,7 +29,7 @@ from stoker.serve.export.intake import Intake, as_tensor, intake_of
 from stoker.serve.export.lineage import Exporting, Lineage, lineage_of
 from stoker.serve.export.names import leaves_of
 from stoker.serve.export.statistics import statistics_of
-from stoker.serve.placing import make_beside
+from stoker.serve.placing import make_beside, place_bundle
 from stoker.serve.proof import describe_difference, is_identical
 from stoker.serve.rows import as_rows
 from stoker.serve.safety.opening import seal, write_description
@@ -55,6 +54,7 @@ def export(
     engines: Sequence[str] = (),
     sign: str | os.PathLike[str] | None = None,
     allow_ops: Sequence[str] = (),
+    scores_once: bool = False,
     overwrite: bool = False,
 ) -> Bundle:
     """Write a bundle: the model with pinned names and types, ready to answer anywhere.
@@ -64,7 +64,7 @@ def export(
 
     Args:
         model: a trained Keras model.
-        path: the directory of the bundle.
+        path: the directory of the bundle, or the URL of one (`s3://bucket/model`).
         features: the dataset of `stoker.data` that the model was trained from, or its `features`. The bundle then takes
             raw rows (categories and texts as text, images as their files or as pixels) and gives labels.
         labels: the names of the classes; by default those of the features.
@@ -77,6 +77,8 @@ def export(
         sign: a private key file (`stoker bundle --new-key`) to sign the bundle with (`stoker[sign]`).
         allow_ops: operations to allow although they reach outside the model ("ReadFile", ...); whoever loads the bundle
             must allow them too.
+        scores_once: if the model's only output is the scores of labelled classes, the bundle gives them once, as
+            `scores`, and not under the output's own name as well.
         overwrite: replace an existing bundle.
 
     Returns:
@@ -86,44 +88,43 @@ def export(
         BundleError: the model cannot be exported; the message names the layer.
         ArgumentError: an argument is invalid.
     """
-    check_local_path(path)
-    target = Path(path)
-    _check(model, target, overwrite)
-    if sign is not None:
-        signing.public_key(sign)  # what is wrong with it shows now
-    engines = converting.check(engines)
-    known = lineage_of(model, run, store)
-    with Exporting(known, model, target) as exporting, next_prover() as prover:
-        intake = intake_of(model, features, examples)
-        traced = Traced(model, intake, labels if labels is not None else intake.labels, labels is not None)
-        inputs = _examples(intake, features, examples)
-        with make_beside(target) as made:
-            keras_fault = _save_keras(intake.keras_model, made / bundle.KERAS)
-            prover.load(keras=made / bundle.KERAS)
-            traced.save(made / bundle.SAVED_MODEL)
-            prover.load(saved_model=made / bundle.SAVED_MODEL)
-            answers = _answers(traced, inputs)
-            exporting.link_model({one.path: one.value for one in model.weights}, str(model.name))
-            description = {
-                **_describe(traced, len(inputs[0])),
-                "evaluation": _evaluation(model, evaluation, known),
-                "lineage": {**(lineage or {}), **exporting.describe()},
-                "statistics": statistics_of(intake.fields, features, examples),
-                "keras": {"file": bundle.KERAS, "fault": keras_fault},
-            }
-            _write_rest(made, traced, inputs, answers, description, engines)
-            proof = prover.prove(made, allow_ops)
-            description["keras"]["fault"] = keras_fault = keras_fault or proof["keras"]
-            write_description(made, seal(description, sign))
-        exporting.link_bundle()
-    if known.fault:
-        warnings.warn(known.fault, BundleWarning, stacklevel=2)
-    if keras_fault:
-        line = (
-            f"{target / bundle.KERAS} does not load by itself ({keras_fault}); the bundle answers without it"
-        )
-        warnings.warn(line, BundleWarning, stacklevel=2)
-    return bundle.read(target)
+    with place_bundle(path, overwrite) as target:
+        _check(model, target, overwrite)
+        if sign is not None:
+            signing.public_key(sign)  # what is wrong with it shows now
+        engines = converting.check(engines)
+        known = lineage_of(model, run, store)
+        with Exporting(known, model, target) as exporting, next_prover() as prover:
+            intake = intake_of(model, features, examples)
+            words = labels if labels is not None else intake.labels
+            traced = Traced(model, intake, words, labels is not None, scores_once)
+            inputs = _examples(intake, features, examples)
+            with make_beside(target) as made:
+                keras_fault = _save_keras(intake.keras_model, made / bundle.KERAS)
+                prover.load(keras=made / bundle.KERAS)
+                traced.save(made / bundle.SAVED_MODEL)
+                prover.load(saved_model=made / bundle.SAVED_MODEL)
+                answers = _answers(traced, inputs)
+                exporting.link_model({one.path: one.value for one in model.weights}, str(model.name))
+                description = {
+                    **_describe(traced, len(inputs[0])),
+                    "evaluation": _evaluation(model, evaluation, known),
+                    "lineage": {**(lineage or {}), **exporting.describe()},
+                    "statistics": statistics_of(intake.fields, features, examples),
+                    "keras": {"file": bundle.KERAS, "fault": keras_fault},
+                }
+                _write_rest(made, traced, inputs, answers, description, engines)
+                proof = prover.prove(made, allow_ops)
+                description["keras"]["fault"] = keras_fault = keras_fault or proof["keras"]
+                write_description(made, seal(description, sign))
+            if not storage.is_url(path):
+                exporting.link_bundle()
+        if known.fault:
+            warnings.warn(known.fault, BundleWarning, stacklevel=2)
+        if keras_fault:
+            line = f"{target / bundle.KERAS} does not load by itself ({keras_fault}); the bundle answers without it"
+            warnings.warn(line, BundleWarning, stacklevel=2)
+    return bundle.read(path)
 
 
 def _write_rest(
@@ -199,7 +200,7 @@ def _answers(traced: Traced, inputs: list[Array]) -> list[Array]:
             )
     if traced.labels is not None:
         label, scores = traced.labels.arrays(first[0])
-        first = [*first, label, scores]
+        first = [*([] if traced.hides_own_output else first), label, scores]
     fields = traced.signature
     found = traced.concrete(
         **{f.tensor: as_tensor(one) for f, one in zip(fields.inputs, inputs, strict=True)}

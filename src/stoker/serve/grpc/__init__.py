@@ -1,8 +1,13 @@
-"""`stoker serve --grpc-port`: TensorFlow Serving's PredictionService and ModelService, for its unmodified clients.
+"""`stoker serve --grpc-port`: gRPC services before the data plane, for their unmodified clients.
 
 | module | subject |
 |---|---|
-| messages | the protocol's messages, made here: its own package would bring a second TensorFlow |
-| tensors | between the protocol's values and arrays |
-| service | the calls |
+| protos | the messages and services as .proto files, and `services.binpb`, which `make protos` compiles out of them |
+| messages | the messages as classes, in a pool of their own |
+| calls | from a call to the data plane, for all services |
+| tensors | between TensorFlow's messages and arrays |
+| prediction | TensorFlow Serving's PredictionService and ModelService |
+| open_inference | the Open Inference Protocol (KServe, Triton) |
+| system | gRPC's health and reflection services |
+| server | all of them on one port |
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import re
+import zlib
 
 from stoker.loopback import name_of
 from stoker.serve.http.messages import HttpRequest
@@ -12,8 +13,11 @@ from stoker.serve.plane.settings import ServerSettings
 
 _HEALTH = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
 # Open to everybody: the health checks of a load balancer, and the page, which asks for the token.
-_OPEN = ("/", *_HEALTH)
+OPEN = ("/", *_HEALTH)
+ENCODINGS = (b"identity", b"gzip", b"x-gzip", b"deflate")
 _MOST_DIGITS = 12
+# What zlib calls its own format and gzip's, whichever it finds; and neither of them, which some clients call deflate.
+_ANY_FORMAT, _NO_FORMAT = 47, -15
 _MOST_KNOWN = 100
 # What a plain request looks like; one with any other header that changes what follows is parsed as usual.
 _START = re.compile(rb"POST /v[12]/models/([\w.-]+)(?:/infer|:predict|:classify|:regress) HTTP/1\.1\r\n")
@@ -47,6 +51,21 @@ def model_of(data: bytes) -> str | None:
     return start[1].decode() if len(data) == end + 4 + int(lengths[0]) else None
 
 
+def decompress(body: bytes, most: int) -> bytes:
+    """A body without its compression; RequestError if it is damaged, or has more bytes than are allowed."""
+    for form in (_ANY_FORMAT, _NO_FORMAT):
+        inflating = zlib.decompressobj(form)
+        try:
+            found = inflating.decompress(body, most + 1)
+        except zlib.error:
+            continue
+        if len(found) > most:
+            raise RequestError(413, f"the body has more than {most} bytes when it is decompressed")
+        if inflating.eof:
+            return found
+    raise RequestError(400, "the body is not what Content-Encoding says: it cannot be decompressed")
+
+
 class Admission:
     """The checks of one process."""
 
@@ -60,13 +79,14 @@ class Admission:
         headers, settings = request.headers, self._settings
         if self._hosts:
             self._check_host(request)
-        if settings.token and request.path not in _OPEN:
+        if settings.token and request.path not in OPEN:
             check_token(settings.token, headers.get(b"authorization", b""))
         encoding = headers.get(b"content-encoding")
-        if encoding is not None and encoding.lower() != b"identity":
+        if encoding is not None and encoding.lower() not in ENCODINGS:
             given = encoding.decode("latin-1")[:40]
             raise RequestError(
-                415, f"Content-Encoding {given!r} is not supported: send the body uncompressed"
+                415,
+                f"Content-Encoding {given!r} is not supported: send the body as it is, or with gzip or deflate",
             )
         length = headers.get(b"content-length", b"0")
         if length.isdigit() and (len(length) > _MOST_DIGITS or int(length) > settings.body_bytes):

@@ -14,12 +14,16 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from stoker.serve.batching import BusyError, now
-from stoker.serve.http import open_inference, page, tensorflow_rest
-from stoker.serve.http.admission import Admission, model_of
+from stoker.serve.http import open_inference, tensorflow_rest
+from stoker.serve.http.admission import Admission, decompress, model_of
 from stoker.serve.http.messages import HttpRequest, HttpResponse, Routed, answer, refuse
+from stoker.serve.http.openapi import OpenApiWriter
+from stoker.serve.http.operators import list_operator_routes
+from stoker.serve.http.routing import ModelPath, Route, Router
+from stoker.serve.http.schemas import of_json
 from stoker.serve.plane.answering import DataPlane, set_result
 from stoker.serve.plane.errors import ClientLeftError, RequestError, explain
-from stoker.serve.plane.ledger import Spent, to_json
+from stoker.serve.plane.ledger import Spent
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -51,7 +55,7 @@ class Exchange:
             self.finish(routed)
             return False
         app.plane.submit(request, routed, self.finish)
-        return routed.version.queue.is_slow
+        return routed.version.is_slow
 
     def finish(self, found: HttpResponse | RequestError) -> None:
         """The request has its answer."""
@@ -81,6 +85,12 @@ class App:
         self.plane, self.settings = plane, plane.settings
         self.models, self.metrics = plane.models, plane.metrics
         self.admission = Admission(plane.settings)
+        document = Route(
+            "GET", "/openapi.json", "This document", self._tell_document, of_json({"type": "object"})
+        )
+        self._router = Router(
+            (*tensorflow_rest.ROUTES, *open_inference.ROUTES, *list_operator_routes(plane.settings), document)
+        )
         # Whoever is refused need not be known.
         self._refuses_unparsed = not plane.settings.access_log and not plane.settings.token
         # Ids that no other worker gives, without asking the system for each.
@@ -146,8 +156,11 @@ class App:
         name = model_of(data)
         if name is None or name not in self.models.names():
             return None
+        queue = self.models.version(name).only_queue
+        if queue is None:
+            return None  # which one it waits in, only its body says
         try:
-            self.models.version(name).queue.check()
+            queue.check()
         except BusyError as error:
             self.metrics.count_answer(name, 429, 0.0, 0)
             body = refuse(explain(error)).body
@@ -159,47 +172,20 @@ class App:
     def route(self, request: HttpRequest) -> Routed:
         """The answer to a request that is all there, or what it asks of a model; RequestError if there is neither."""
         request.started = now()
+        if b"content-encoding" in request.headers:
+            self._decompress(request)
         if self.settings.ledger:
             request.spent = Spent()
-        path = request.path
-        if path.startswith("/v1/models/"):
-            return tensorflow_rest.route(request, self.models)
-        if not self.plane.is_ready and (
-            path == "/readyz" or (path.startswith("/v2/") and path.endswith("/ready"))
-        ):
-            raise RequestError(503, "not ready", retry_after=1)
-        if path == "/v2" or path.startswith("/v2/"):
-            return open_inference.route(request, self.models)
-        return self._route_page(request)
+        return self._router.respond(request, self.plane)
 
-    def _route_page(self, request: HttpRequest) -> HttpResponse:
-        """What belongs to no protocol: health, metrics, and the page."""
-        path = request.path
-        if request.method not in ("GET", "HEAD"):
-            known = path in ("/", "/metrics", "/healthz", "/readyz")
-            raise RequestError(405 if known else 404, f"there is nothing at {path}")
-        if path in ("/healthz", "/readyz"):
-            return answer({"status": "ok"})
-        if path == "/metrics":
-            return self._metrics()
-        if path == "/ledger":
-            if not self.settings.ledger:
-                raise RequestError(404, "The ledger is off: start the server with --ledger.")
-            return answer({name: to_json(*self.models.books(name)) for name in self.models.names()})
-        if path == "/":
-            return page.page()
-        if path.startswith("/try/"):
-            request.model = path.removeprefix("/try/")
-            return answer(page.describe_model(request.model, self.models))
-        if path == "/v1/models":
-            return answer({"models": self.models.names()})
-        raise RequestError(404, f"there is nothing at {path}")
+    def _decompress(self, request: HttpRequest) -> None:
+        if request.body and request.headers[b"content-encoding"].lower() != b"identity":
+            request.body = decompress(request.body, self.settings.body_bytes)
+            self.plane.hold(request, len(request.body))
 
-    def _metrics(self) -> HttpResponse:
-        for name in self.models.names():
-            self.metrics.set_waiting(name, sum(one.queue.rows for one in self.models.versions(name)))
-        text = self.metrics.text() + self.models.drift_text()
-        return HttpResponse(200, text.encode(), b"text/plain; version=0.0.4; charset=utf-8")
+    def _tell_document(self, request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
+        """The OpenAPI document of this server."""
+        return answer(OpenApiWriter(self._router.routes, plane).describe_server())
 
     def count(self, request: HttpRequest, status: int) -> None:
         """Count and log a request that is answered, or for which nobody waits any more."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,10 +39,33 @@ Routed = HttpResponse | Question[HttpResponse]
 """The answer to a request, or what it asks of a model."""
 
 
+class MethodError(RequestError):
+    """The path takes other methods."""
+
+    def __init__(self, path: str, methods: Sequence[str]) -> None:
+        super().__init__(405, f"{path} takes {' or '.join(methods)}")
+        self.methods = methods
+
+
 def refuse(error: RequestError) -> HttpResponse:
-    """An error as the protocols have it."""
+    """An error as the protocols have it, with the headers that HTTP wants."""
     headers = [] if error.retry_after is None else [(b"retry-after", str(error.retry_after).encode())]
+    if isinstance(error, MethodError):
+        headers.append((b"allow", ", ".join(error.methods).encode()))
+    elif error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    elif error.status == 415:
+        headers.append((b"accept-encoding", b"gzip, deflate"))
     return HttpResponse(error.status, orjson.dumps({"error": error.line}), JSON, headers)
+
+
+def spell_refusal(status: bytes, line: bytes, headers: bytes = b"") -> bytes:
+    """A response before there is a request that the application could answer; then the connection closes."""
+    body = b'{"error":"%b"}' % line
+    return (
+        b"HTTP/1.1 %b\r\nconnection: close\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+        % (status, headers, len(body), body)
+    )
 
 
 def parse_object(body: bytes) -> dict[str, object]:
@@ -57,7 +81,9 @@ def parse_object(body: bytes) -> dict[str, object]:
 
 def plain_values(array: Array) -> object:
     """Values as JSON takes them: numbers as they are, strings as text."""
-    return np.ascontiguousarray(array) if array.dtype != object else _text(array.tolist())
+    if array.dtype == object or not array.ndim:
+        return _text(array.tolist())
+    return np.ascontiguousarray(array)
 
 
 def _text(value: object) -> object:

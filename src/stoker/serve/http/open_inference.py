@@ -2,116 +2,148 @@
 
 A request that does not fit raises `RequestError`.
 
-GET  /v2, /v2/health/live, /v2/health/ready, /v2/models/NAME[/versions/V][/ready]
-POST /v2/models/NAME[/versions/V]/infer
+GET  /v2, /v2/health/live, /v2/health/ready, /v2/models/NAME[/versions/V][/ready|/config|/stats], /v2/models/stats
+POST /v2/models/NAME[/versions/V]/infer, /v2/repository/index
 """
 
 from __future__ import annotations
 
-import math
-import struct
-from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
 import orjson
 
-from stoker.serve.examples import as_bytes
+from stoker.serve.http.inference_asking import (
+    CONFIG,
+    LENGTH,
+    METADATA,
+    REPOSITORY,
+    SERVER,
+    STATISTICS,
+    infer_asking,
+)
 from stoker.serve.http.messages import (
     OPTIONS,
     HttpRequest,
     HttpResponse,
-    Routed,
     answer,
     parse_object,
     plain_values,
 )
+from stoker.serve.http.routing import ModelPath, Route, ask_model
+from stoker.serve.http.schemas import of_json, of_object
 from stoker.serve.plane import limits
-from stoker.serve.plane.answering import Answers, Parsed, Question
+from stoker.serve.plane.answering import DataPlane, Parsed
 from stoker.serve.plane.errors import RequestError
-from stoker.serve.plane.models import ServedModels, Version
+from stoker.serve.plane.inference_tensors import (
+    EXTENSIONS,
+    NAMES,
+    PLATFORM,
+    SentTensor,
+    WantedOutput,
+    choose_outputs,
+    count_statistics,
+    describe_config,
+    list_repository,
+    pack_values,
+    parameters_of,
+    shape_of,
+)
+from stoker.serve.plane.served import Answers
 from stoker.serve.plane.settings import ServerSettings
-from stoker.serve.rows import as_asked
+from stoker.serve.plane.versions import Version
 from stoker.serve.signature import Array, Field
 from stoker.version import __version__
 
-TYPES = {
-    "BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64", "INT8": "int8",
-    "INT16": "int16", "INT32": "int32", "INT64": "int64", "FP16": "float16", "FP32": "float32", "FP64": "float64",
-    "BYTES": "string",
-}  # fmt: skip
-NAMES = {dtype: name for name, dtype in TYPES.items()}
-_LENGTH = b"inference-header-content-length"
+_LENGTH = LENGTH.lower().encode()
 _DIGITS = 12
 
 
-def route(request: HttpRequest, models: ServedModels) -> Routed:
-    """The answer to anything below /v2, or what it asks of a model."""
-    parts = request.path.strip("/").split("/")[1:]
-    if not parts:
-        return answer({"name": "stoker", "version": __version__, "extensions": ["binary_tensor_data"]})
-    if parts in (["health", "live"], ["health", "ready"]):
-        return answer({parts[1]: True})
-    if parts[0] != "models" or len(parts) < 2:
-        raise RequestError(404, f"there is nothing at {request.path}")
-    request.model = parts[1]
-    number = parts[3] if len(parts) > 3 and parts[2] == "versions" else None
-    rest = parts[4:] if number else parts[2:]
-    version = models.version(request.model, number)
-    if rest == ["infer"]:
-        if request.method != "POST":
-            raise RequestError(405, "infer needs a POST request")
-        parse = partial(infer, request, version, models.settings)
-        return Question(request.model, version, len(request.body), parse)
-    if rest == ["ready"]:
-        return answer({"name": request.model, "ready": True})
-    if rest:
-        raise RequestError(404, f"there is nothing at {request.path}")
-    return answer(metadata(request.model, models))
+def tell_server(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
+    """Who answers."""
+    return answer({"name": "stoker", "version": __version__, "extensions": EXTENSIONS})
 
 
-def metadata(name: str, models: ServedModels) -> dict[str, object]:
-    """The signature in the protocol's form."""
-    versions = models.versions(name)
-    signature = versions[0].predictor.bundle.signature
-    return {
-        "name": name,
-        "versions": [str(one.number) for one in versions],
-        "platform": "tensorflow_savedmodel",
+def tell_live(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
+    """That the server runs."""
+    return answer({"live": True})
+
+
+def tell_ready(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
+    """That all models answer."""
+    plane.require_ready()
+    return answer({"ready": True})
+
+
+def tell_model_ready(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
+    """That a model answers."""
+    plane.require_ready()
+    named.find_version(plane)
+    return answer({"name": named.model, "ready": True})
+
+
+def tell_metadata(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
+    """The usual signature of a version."""
+    signature = named.find_version(plane).signature()
+    found = {
+        "name": named.model,
+        "versions": [str(one.number) for one in plane.models.versions(named.model)],
+        "platform": PLATFORM,
         "inputs": [_describe(field) for field in signature.inputs],
         "outputs": [_describe(field) for field in signature.outputs],
     }
+    return answer(found)
+
+
+def tell_config(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
+    """How a model is set up."""
+    return answer(describe_config(named.model, named.find_version(plane), plane.settings.batch))
+
+
+def tell_statistics(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
+    """What was answered so far, by one model or by all."""
+    models = plane.models
+    if named.model:
+        named.find_version(plane)
+    names = [named.model] if named.model else models.names()
+    return answer({"model_stats": [one for name in names for one in count_statistics(models, name)]})
+
+
+def tell_repository(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
+    """All versions of all models."""
+    return answer(list_repository(plane.models))
 
 
 def _describe(field: Field) -> dict[str, object]:
-    shape = [-1, *(-1 if size is None else size for size in field.shape)]
-    return {"name": field.name, "datatype": NAMES[field.dtype], "shape": shape}
+    return {"name": field.name, "datatype": NAMES.get(field.dtype, field.dtype), "shape": shape_of(field)}
 
 
 def infer(request: HttpRequest, version: Version, settings: ServerSettings) -> Parsed[HttpResponse]:
     """Tensors in, tensors out."""
-    fields = version.inputs
-    head, binary = _split(request, fields, settings)
-    rows = as_asked(fields, _read_inputs(head, binary, settings))
-    wanted = _choose_outputs(head, version.predictor.bundle.signature.outputs)
+    head, binary = _split(request, version.inputs, settings)
+    name = parameters_of(head).get("signature_name", "")
+    if not isinstance(name, str):
+        raise RequestError(400, '"signature_name" must be a text')
+    signature = version.signature(name)
+    rows = signature.read_rows(_read_inputs(head, binary, settings))
+    wanted = _choose_outputs(head, signature.outputs)
     about: dict[str, object] = {"model_name": request.model, "model_version": str(version.number)}
-    if isinstance(head.get("id"), str):
+    if head.get("id") is not None:
+        if not isinstance(head["id"], str):
+            raise RequestError(400, '"id" must be a text')
         about["id"] = head["id"]
-    return Parsed(rows, partial(_encode, about, wanted))
+    return Parsed(signature, rows, partial(_encode, version, about, wanted))
 
 
-def _encode(about: dict[str, object], wanted: list[tuple[Field, bool]], answers: Answers) -> HttpResponse:
+def _encode(
+    version: Version, about: dict[str, object], wanted: list[WantedOutput], answers: Answers
+) -> HttpResponse:
     outputs: list[dict[str, object]] = []
     tail: list[bytes] = []
-    for field, is_binary in wanted:
-        array = answers[field.name]
-        output: dict[str, object] = {
-            "name": field.name,
-            "datatype": NAMES[field.dtype],
-            "shape": list(array.shape),
-        }
-        if is_binary:
-            data = _pack(array)
+    for one in wanted:
+        datatype, array = one.shape_answer(version, answers[one.field.name])
+        output: dict[str, object] = {"name": one.field.name, "datatype": datatype, "shape": list(array.shape)}
+        if one.is_binary:
+            data = pack_values(array)
             output["parameters"] = {"binary_data_size": len(data)}
             tail.append(data)
         else:
@@ -141,85 +173,13 @@ def _split(
     return parse_object(body), request.body[len(body) :]
 
 
-@dataclass(frozen=True, slots=True)
-class _SentTensor:
-    """An input as JSON describes it; its values are in `data`, or `size` bytes behind the JSON."""
-
-    name: str
-    dtype: str
-    shape: list[int]
-    data: object
-    size: object
-
-    @staticmethod
-    def of(sent: object) -> _SentTensor:
-        if not isinstance(sent, dict) or not isinstance(sent.get("name"), str):
-            raise RequestError(400, 'an input must be an object with "name", "datatype", "shape" and "data"')
-        name, shape, datatype = sent["name"], sent.get("shape"), sent.get("datatype")
-        if not isinstance(shape, list) or not all(type(size) is int for size in shape):
-            raise RequestError(400, f'{name!r}: "shape" must be a list of sizes')
-        if not isinstance(datatype, str) or datatype not in TYPES:
-            raise RequestError(400, f'{name!r}: "datatype" must be one of {", ".join(TYPES)}')
-        size = _parameters(sent).get("binary_data_size")
-        return _SentTensor(name, TYPES[datatype], shape, sent.get("data"), size)
-
-    @property
-    def width(self) -> int:
-        """Bytes of one value; a string has at least its length."""
-        return 4 if self.dtype == "string" else np.dtype(self.dtype).itemsize
-
-    def from_json(self) -> Array:
-        """Values flat or nested, in row order."""
-        count = math.prod(self.shape)
-        if not isinstance(self.data, list):
-            raise RequestError(400, f'{self.name!r}: "data" must be a list')
-        wrong_size = f"{self.name!r}: shape {self.shape} takes {count} values, got "
-        if len(self.data) > count:
-            raise RequestError(400, f"{wrong_size}{len(self.data)}")
-        try:
-            array = np.array(self.data, object if self.dtype == "string" else None)
-        except ValueError:
-            raise RequestError(400, f'{self.name!r}: the rows of "data" differ in shape') from None
-        if array.size != count:
-            raise RequestError(400, f"{wrong_size}{array.size}")
-        return array.reshape(self.shape)
-
-    def from_bytes(self, data: bytes) -> Array:
-        """Values in row order, each in little-endian bytes."""
-        count = math.prod(self.shape)
-        if self.dtype == "string":
-            return self._strings(data, count).reshape(self.shape)
-        if len(data) != count * self.width:
-            raise RequestError(
-                400, f"{self.name!r}: shape {self.shape} takes {count * self.width} bytes, got {len(data)}"
-            )
-        array = np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<"))
-        return array.astype(self.dtype, copy=False).reshape(self.shape)
-
-    def _strings(self, data: bytes, count: int) -> Array:
-        """Strings, each with its length before it."""
-        found: list[bytes] = []
-        place = 0
-        while place + 4 <= len(data) and len(found) < count:
-            (length,) = struct.unpack_from("<I", data, place)
-            if place + 4 + length > len(data):
-                break
-            found.append(data[place + 4 : place + 4 + length])
-            place += 4 + length
-        if place != len(data) or len(found) != count:
-            raise RequestError(400, f"{self.name!r}: expected {count} strings, each preceded by its length")
-        array = np.empty(count, object)
-        array[:] = found
-        return array
-
-
 def _read_inputs(head: dict[str, object], binary: bytes, settings: ServerSettings) -> dict[str, Array]:
     inputs = head.get("inputs")
     if not isinstance(inputs, list) or not inputs:
         raise RequestError(400, '"inputs" must be a list with at least one tensor')
     found: dict[str, Array] = {}
     place = 0
-    for one in map(_SentTensor.of, inputs):
+    for one in map(SentTensor.of_json, inputs):
         if one.name in found:
             raise RequestError(400, f"the input {one.name!r} is given twice")
         size = one.size
@@ -237,32 +197,56 @@ def _read_inputs(head: dict[str, object], binary: bytes, settings: ServerSetting
     return found
 
 
-def _parameters(one: dict[str, object]) -> dict[str, object]:
-    found = one.get("parameters")
-    return found if isinstance(found, dict) else {}
-
-
-def _pack(array: Array) -> bytes:
-    if array.dtype != object:
-        return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
-    return b"".join(struct.pack("<I", len(one)) + one for one in map(as_bytes, array.ravel()))
-
-
-def _choose_outputs(head: dict[str, object], fields: tuple[Field, ...]) -> list[tuple[Field, bool]]:
-    """The outputs to give, and whether as bytes."""
-    every = bool(_parameters(head).get("binary_data_output", False))
+def _choose_outputs(head: dict[str, object], fields: tuple[Field, ...]) -> list[WantedOutput]:
+    """The outputs to give, and how."""
+    every = _read_switch(parameters_of(head), "binary_data_output", False)
     asked = head.get("outputs")
-    if not asked:
-        return [(field, every) for field in fields]
+    asked = [] if asked is None else asked
     if not isinstance(asked, list) or not all(isinstance(one, dict) for one in asked):
         raise RequestError(400, '"outputs" must be a list of objects with "name"')
-    by_name = {field.name: field for field in fields}
-    found: dict[str, tuple[Field, bool]] = {}
+    found: dict[str, tuple[bool, object]] = {}
     for one in asked:
-        name = one.get("name")
-        if not isinstance(name, str) or name not in by_name:
-            raise RequestError(400, f"there is no output {name!r}; there are {', '.join(by_name)}")
+        name, parameters = one.get("name"), parameters_of(one)
+        if not isinstance(name, str):
+            raise RequestError(
+                400, f"there is no output {name!r}; there are {', '.join(x.name for x in fields)}"
+            )
         if name in found:
             raise RequestError(400, f"the output {name!r} is asked for twice")
-        found[name] = (by_name[name], bool(_parameters(one).get("binary_data", every)))
-    return list(found.values())
+        found[name] = (_read_switch(parameters, "binary_data", every), parameters.get("classification", 0))
+    return choose_outputs(fields, found, every)
+
+
+def _read_switch(parameters: dict[str, object], name: str, usual: bool) -> bool:
+    found = parameters.get(name, usual)
+    if not isinstance(found, bool):
+        raise RequestError(400, f"{name!r} must be true or false")
+    return found
+
+
+_READY = of_object(ready={"type": "boolean"})
+_BASES = tuple(f"/v2/models/{{model}}{one}" for one in ("", "/versions/{version}"))
+ROUTES = (
+    Route("GET", "/v2", "Name, version and extensions of the server", tell_server, of_json(SERVER)),
+    Route(
+        "GET",
+        "/v2/health/live",
+        "Whether the server runs",
+        tell_live,
+        of_json(of_object(live={"type": "boolean"})),
+    ),
+    Route("GET", "/v2/health/ready", "Whether all models answer", tell_ready, of_json(_READY)),
+    Route("POST", "/v2/repository/index", "All versions of all models", tell_repository, of_json(REPOSITORY)),
+    Route("GET", "/v2/models/stats", "What was answered so far", tell_statistics, of_json(STATISTICS)),
+    *(
+        route
+        for base in _BASES
+        for route in (
+            Route("GET", base, "What the model takes and gives", tell_metadata, of_json(METADATA)),
+            Route("GET", f"{base}/ready", "Whether the model answers", tell_model_ready, of_json(_READY)),
+            Route("GET", f"{base}/config", "How the model is set up", tell_config, of_json(CONFIG)),
+            Route("GET", f"{base}/stats", "What it answered so far", tell_statistics, of_json(STATISTICS)),
+            Route("POST", f"{base}/infer", "Tensors to tensors", ask_model(infer), asking=infer_asking),
+        )
+    ),
+)

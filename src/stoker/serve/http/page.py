@@ -14,6 +14,7 @@ from stoker.serve.bundle import Bundle
 from stoker.serve.examples import Arrays
 from stoker.serve.http.messages import HttpResponse
 from stoker.serve.plane.models import ServedModels
+from stoker.serve.plane.versions import Version
 from stoker.serve.proof import read_recordings
 from stoker.serve.rows import UNITS
 from stoker.serve.signature import Field
@@ -45,12 +46,14 @@ def _hash(block: str) -> str:
 def describe_model(name: str, models: ServedModels) -> dict[str, object]:
     """Inputs, outputs and an example of a model."""
     version = models.version(name)
-    known = version.predictor.bundle
+    if version.bundle is None:
+        return _describe_foreign_model(name, version)
+    known = version.bundle
     inputs, _ = read_recordings(known)
     return {
         "name": name,
         "version": version.number,
-        "engine": version.predictor.engine.name,
+        "engine": version.engine,
         "inputs": [
             {
                 "name": one.name,
@@ -66,6 +69,26 @@ def describe_model(name: str, models: ServedModels) -> dict[str, object]:
         "drift": [one.line for one in models.drifts(name) if one.sure],
         "example": _row(known, inputs, 0),
         "examples": [_row(known, inputs, row) for row in range(_count_examples(inputs))],
+    }
+
+
+def _describe_foreign_model(name: str, version: Version) -> dict[str, object]:
+    """Inputs of a model that Stoker did not export, which has no examples."""
+    blank = {"kind": "", "unit": "", "choices": None}
+    inputs = [
+        {"name": one.name, "dtype": one.dtype, "shape": (one.sizes or (None,))[1:], **blank}
+        for one in version.inputs
+    ]
+    empty = {one.name: None for one in version.inputs}
+    return {
+        "name": name,
+        "version": version.number,
+        "engine": version.engine,
+        "inputs": inputs,
+        "labels": None,
+        "drift": [],
+        "example": empty,
+        "examples": [empty],
     }
 
 

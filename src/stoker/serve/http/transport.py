@@ -19,18 +19,19 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from stoker.serve.http.app import App
 from stoker.serve.http.direct import Direct
+from stoker.serve.http.messages import spell_refusal
 from stoker.serve.plane.answering import Inquiry
 
 # The limit of a request line and headers in bytes; uvicorn has none.
 _MOST_HEAD = 64 << 10
 _LONG_HEAD = f"The headers are longer than {_MOST_HEAD} bytes."
 _UPGRADE = (b"upgrade", b"connection", b"http2-settings")
-_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-_FAULT = b"HTTP/1.1 500 Internal Server Error\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-_CROWDED = b'{"error":"too many connections: try again later, or raise --max-connections"}'
-_TOO_MANY = (
-    b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\n"
-    b"content-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (len(_CROWDED), _CROWDED)
+_TOO_SLOW = spell_refusal(b"408 Request Timeout", b"the request did not arrive in time")
+_FAULT = spell_refusal(b"500 Internal Server Error", b"the server failed")
+_TOO_MANY = spell_refusal(
+    b"503 Service Unavailable",
+    b"too many connections: try again later, or raise --max-connections",
+    b"retry-after: 1\r\n",
 )
 # How long the rest of an unwanted body is read, so that a refused client can read why: a connection closed while
 # bytes arrive is reset, and its answer is lost.
@@ -74,6 +75,11 @@ class Protocol(HttpToolsProtocol):
             self._turn_away(say_why=beyond <= _MOST_REFUSALS)
         else:
             self._rest()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not HTTP, in JSON like all else."""
+        self.transport.write(spell_refusal(b"400 Bad Request", msg.encode("ascii")))
+        self.transport.close()
 
     def _turn_away(self, say_why: bool) -> None:
         """Refuse a connection beyond the limit."""

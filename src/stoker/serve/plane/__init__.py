@@ -12,6 +12,10 @@ rows, records a sample and explains what went wrong.
 | ledger | every second of a request on one account; what to change |
 | metrics | counts for Prometheus, shared by all workers |
 | deployment | the server in the store: the bundles it uses, what it answered |
+| served | what one signature of a model takes and gives, and its queue |
+| versions | a loaded version: a bundle, or a model from elsewhere |
+| model_config | TensorFlow Serving's list of models |
+| inference_tensors | tensors of the Open Inference Protocol, for HTTP and gRPC |
 | models | the models by name and version, and how they are replaced while they answer |
 | answering | `Question`, and `DataPlane`, which answers it |
 """

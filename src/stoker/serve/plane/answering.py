@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -16,16 +16,18 @@ from stoker.serve.plane import limits
 from stoker.serve.plane.errors import ClientLeftError, RequestError, describe, explain
 from stoker.serve.plane.ledger import Spent
 from stoker.serve.plane.metrics import Metrics
-from stoker.serve.plane.models import ServedModels, Version
+from stoker.serve.plane.models import ServedModels
+from stoker.serve.plane.served import Answers, ServedSignature
 from stoker.serve.plane.settings import ServerSettings
+from stoker.serve.plane.versions import Version
+from stoker.serve.rollout.shadow import AnsweredRequest, Candidate
 from stoker.serve.rows import InputRows
-from stoker.serve.signature import Array, Field
+from stoker.serve.signature import Field
 
 # Larger bodies are parsed in a thread, so that the loop can answer others meanwhile; so are bodies that may hold image
 # files, of which few bytes may become many pixels.
 _LARGE_BYTES, _LARGE_IMAGE_BYTES = 128 << 10, 4 << 10
 
-Answers = dict[str, Array]  # the outputs by name
 T = TypeVar("T")  # an answer as a protocol encodes it
 
 
@@ -56,8 +58,9 @@ class Inquiry:
 
 @dataclass(slots=True)
 class Parsed(Generic[T]):
-    """The rows of a question, and how its answers are encoded."""
+    """The rows of a question, what they are asked of, and how its answers are encoded."""
 
+    signature: ServedSignature
     rows: InputRows
     encode: Callable[[Answers], T]
 
@@ -70,19 +73,21 @@ class Question(Generic[T]):
         model: its name.
         version: the one that is to answer.
         size: bytes of the request.
-        parse: makes rows of it; may take long for a large body, and runs in any thread.
+        parse: makes rows of it for a version; may take long for a large body, and runs in any thread.
+        is_pinned: whether it names the version itself, so that no other may answer.
     """
 
     model: str
     version: Version
     size: int
-    parse: Callable[[], Parsed[T]]
+    parse: Callable[[Version], Parsed[T]]
+    is_pinned: bool = False
 
 
 class _Asked(Job, Generic[T]):
     """A question in the queue of its model."""
 
-    __slots__ = ("deliver", "inquiry", "parsed", "plane", "question")
+    __slots__ = ("deliver", "inquiry", "named", "parsed", "plane", "question")
 
     def __init__(
         self,
@@ -95,6 +100,7 @@ class _Asked(Job, Generic[T]):
         super().__init__(parsed.rows, plane.settings.timeout)
         self.plane, self.inquiry, self.question = plane, inquiry, question
         self.parsed, self.deliver = parsed, deliver
+        self.named: Answers | None = None  # the outputs by name
 
     def is_late(self) -> bool:
         return self.inquiry.has_left or super().is_late()
@@ -109,14 +115,29 @@ class _Asked(Job, Generic[T]):
             except Exception as error:  # noqa: BLE001 - the others that were answered with it must not suffer
                 answer = self.plane.explain(error, self.inquiry)
         self.deliver(answer)
+        if self.named is not None:
+            self._offer(self.named)
+
+    def _offer(self, answers: Answers) -> None:
+        """Ask the candidate for this model, too, now that the client has its answer."""
+        question, arrays, models = self.question, self.rows.arrays, self.plane.models
+        candidate = models.shadows.candidate(question.model)
+        # Answers of older versions are nothing to compare with.
+        if candidate is not None and question.version is models.version(question.model):
+            size = max(question.size, sum(one.nbytes for one in arrays))
+            count = self.rows.count
+            candidate.offer(
+                AnsweredRequest(question.version, self.parsed.signature, arrays, answers, size, count)
+            )
 
     def _encode(self) -> T:
         plane, inquiry, question, spent = self.plane, self.inquiry, self.question, self.inquiry.spent
         if spent is not None:
             spent.queue, spent.batch, spent.engine = self.queue_s, self.batch_s, self.engine_s
-        answers = question.version.predictor.named(self.result())
+        signature = self.parsed.signature
+        answers = self.named = signature.name_answers(self.result())
         if plane.models.deployment.is_sampled():
-            plane.models.sample(inquiry.id, question.model, question.version, self.rows, answers)
+            plane.models.sample(inquiry.id, question.model, question.version, signature, self.rows, answers)
         if spent is None:
             return self.parsed.encode(answers)
         started = now()
@@ -142,6 +163,15 @@ class DataPlane:
         # One thread: large bodies wait for each other, and nobody else for them.
         self._parser = ThreadPoolExecutor(1, "stoker-parse")
 
+    def is_serving(self) -> bool:
+        """Whether the server takes requests, and every model answers."""
+        return self.is_ready and self.models.is_loaded()
+
+    def require_ready(self) -> None:
+        """Refuse with a RequestError while the server does not serve."""
+        if not self.is_serving():
+            raise RequestError(503, "not ready", retry_after=1)
+
     def hold(self, inquiry: Inquiry, size: int) -> None:
         """Count so many more bytes of a body; RequestError if all bodies together are too large."""
         inquiry.held += size
@@ -159,8 +189,38 @@ class DataPlane:
         self, inquiry: Inquiry, question: Question[T], deliver: Callable[[T | RequestError], None]
     ) -> None:
         """Have a question answered; `deliver` is called on the event loop, maybe at once."""
+        candidate = None if question.is_pinned else self.models.shadows.choose_canary(question.model)
+        if candidate is None:
+            self._submit(inquiry, question, deliver)
+            return
+        tried = replace(question, version=candidate.version)
+        self._submit(
+            inquiry, tried, partial(self._deliver_or_ask_again, inquiry, question, deliver, candidate)
+        )
+
+    def _deliver_or_ask_again(
+        self,
+        inquiry: Inquiry,
+        question: Question[T],
+        deliver: Callable[[T | RequestError], None],
+        candidate: Candidate,
+        found: T | RequestError,
+    ) -> None:
+        """Deliver what a candidate answered; what it did not answer, the model itself does."""
+        if not isinstance(found, RequestError) or inquiry.has_left:
+            deliver(found)
+            return
+        candidate.refused += 1
+        inquiry.rows = 0
+        self._submit(inquiry, question, deliver)
+
+    def _submit(
+        self, inquiry: Inquiry, question: Question[T], deliver: Callable[[T | RequestError], None]
+    ) -> None:
         try:
-            question.version.queue.check()
+            queue = question.version.only_queue
+            if queue is not None:
+                queue.check()
             if is_large(question.size, question.version.inputs):
                 parsing = asyncio.get_running_loop().run_in_executor(
                     self._parser, self.parse, inquiry, question
@@ -168,7 +228,7 @@ class DataPlane:
                 parsing.add_done_callback(partial(self._enqueue_parsed, inquiry, question, deliver))
                 return
             parsed = self.parse(inquiry, question)
-            question.version.queue.put(_Asked(self, inquiry, question, parsed, deliver))
+            parsed.signature.queue.put(_Asked(self, inquiry, question, parsed, deliver))
         except Exception as error:  # noqa: BLE001 - one request must not take the server with it
             deliver(self.explain(error, inquiry))
 
@@ -186,9 +246,9 @@ class DataPlane:
 
     def parse(self, inquiry: Inquiry, question: Question[T]) -> Parsed[T]:
         """Make rows of a question, within the limits; whatever it raises is for `explain`."""
-        parsed = question.parse()
+        parsed = question.parse(question.version)
         inquiry.rows += parsed.rows.count
-        limits.check_converted(question.version.inputs, parsed.rows, self.settings)
+        limits.check_converted(parsed.signature.inputs, parsed.rows, self.settings)
         if inquiry.spent is not None:
             inquiry.spent.parse = now() - inquiry.started
         return parsed
@@ -201,7 +261,8 @@ class DataPlane:
         parsing: asyncio.Future[Parsed[T]],
     ) -> None:
         try:
-            question.version.queue.put(_Asked(self, inquiry, question, parsing.result(), deliver))
+            parsed = parsing.result()
+            parsed.signature.queue.put(_Asked(self, inquiry, question, parsed, deliver))
         except Exception as error:  # noqa: BLE001 - as in `submit`
             deliver(self.explain(error, inquiry))
 
@@ -216,7 +277,7 @@ class DataPlane:
     def count(self, inquiry: Inquiry, status: int, size: int) -> float:
         """Count a request that is answered, or for which nobody waits any more; returns its seconds."""
         seconds = now() - inquiry.started
-        if inquiry.model in self.settings.models:
+        if self.metrics.knows(inquiry.model):
             if inquiry.spent is not None and inquiry.rows:
                 self.metrics.count_time(inquiry.model, inquiry.spent, seconds, size)
             self.metrics.count_answer(inquiry.model, status, seconds, inquiry.rows)

@@ -9,14 +9,15 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import orjson
 
 from stoker.errors import ArgumentError
 from stoker.files import HOME
-from stoker.serve.bundle import Bundle
 from stoker.serve.drift import Shift
 from stoker.serve.plane.settings import ServerSettings
+from stoker.serve.rollout.recordings import plain_values
 from stoker.serve.signature import Array
 from stoker.tracking.store import audit, fingerprints
 from stoker.tracking.store.address import Address, parse
@@ -25,10 +26,12 @@ from stoker.tracking.store.linking import USES, link_artifact
 from stoker.tracking.store.tracking import TrackedRun
 from stoker.tracking.store.writer import writer_for
 
+if TYPE_CHECKING:
+    # The process that holds the socket answers nothing, and so loads no TensorFlow.
+    from stoker.serve.plane.versions import Version
+
 ANSWERS = HOME / "answers"
 _SECRET = ("token", "run", "store")
-# For larger values, only the shape is kept.
-_MOST_VALUES = 1024
 _WAIT_S = 5.0
 
 
@@ -55,8 +58,8 @@ class Deployment:
     def __init__(self, settings: ServerSettings, worker: int, say: Callable[[str], None]) -> None:
         self._run = settings.run
         self._store = parse(settings.store) if settings.run and settings.store else None
-        self._first = worker == 0
-        self._rate = settings.record
+        self._worker, self._first = worker, worker == 0
+        self._rate, self._most = settings.record, settings.record_values
         self._say = say
         self._file = ANSWERS / f"{settings.run}-{worker}.jsonl"
         self._failed = False
@@ -66,18 +69,19 @@ class Deployment:
         """Whether this request is one of the sample, by chance."""
         return self._rate > 0 and random.random() < self._rate
 
-    def record_bundle(self, name: str, version: int, bundle: Bundle) -> None:
-        """Record that this bundle answers from now on."""
+    def record_model(self, name: str, version: Version) -> None:
+        """Record that this version answers from now on."""
         if self._store is None or not self._first:
             return
-        place = bundle.path.absolute()
+        place = version.path.absolute()
         try:
             found = fingerprints.hash_path(place)
         except ArgumentError as error:
             self._say(f"{name}: cannot record the deployment in the store: {error}")
             return
-        events = link_artifact(self._run, USES, found, kind="bundle", name=place.name, path=str(place))
-        details = {"model": name, "version": version, "hash": found.hash, "path": str(place)}
+        kind = "saved_model" if version.bundle is None else "bundle"
+        events = link_artifact(self._run, USES, found, kind=kind, name=place.name, path=str(place))
+        details = {"model": name, "version": version.number, "hash": found.hash, "path": str(place)}
         writer_for(self._store).put(*events, audit.note("deployed", self._run, details))
 
     def log_drift(self, name: str, shifts: list[Shift]) -> None:
@@ -87,16 +91,28 @@ class Deployment:
             values = {f"drift/{name}/{one.input}/{one.of}": one.amount for one in shifts}
             writer_for(self._store).put(ValuesLogged(self._run, self._step, time.time(), values))
 
+    def record_conclusion(self, name: str, found: Mapping[str, object]) -> None:
+        """Record what a candidate was found to be."""
+        if self._store is not None:
+            details = {"model": name, "worker": self._worker, **found}
+            writer_for(self._store).put(audit.note("compared", self._run, details))
+
     def record(
-        self, request: str, name: str, version: int, inputs: Mapping[str, Array], answers: Mapping[str, Array]
+        self,
+        request: str,
+        name: str,
+        version: int,
+        signature: str,
+        inputs: Mapping[str, Array],
+        answers: Mapping[str, Array],
     ) -> None:
         """Append a request and its answer to the sample."""
         if not self._run or self._failed:
             return
         entry = {
-            "time": time.time(), "request": request, "model": name, "version": version,
-            "inputs": {field: _plain(one) for field, one in inputs.items()},
-            "answers": {field: _plain(one) for field, one in answers.items()},
+            "time": time.time(), "request": request, "model": name, "version": version, "signature": signature,
+            "inputs": {field: plain_values(one, self._most) for field, one in inputs.items()},
+            "answers": {field: plain_values(one, self._most) for field, one in answers.items()},
         }  # fmt: skip
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -105,13 +121,3 @@ class Deployment:
         except OSError as error:
             self._failed = True
             self._say(f"answers are not recorded: {self._file}: {error.strerror}")
-
-
-def _plain(values: Array) -> object:
-    if values.size > _MOST_VALUES:
-        return {"shape": list(values.shape), "dtype": str(values.dtype)}
-    if values.dtype != object:
-        return values.tolist()
-    return [
-        one.decode("utf-8", "replace") if isinstance(one, bytes) else one for one in values.ravel().tolist()
-    ]

@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from stoker.errors import ArgumentError
 from stoker.serve.batching import BusyError, DeadlineError
+
+# Every status that a request may be refused with, and what it says.
+MEANINGS: Final = {
+    400: "The request is malformed, does not fit the model, or asks for more than a limit allows.",
+    401: "The token is missing or wrong.",
+    403: "The server does not allow this.",
+    404: "There is no such path, model or version.",
+    405: "The path takes other methods; Allow lists them.",
+    408: "The request did not arrive in time.",
+    413: "The body is too large.",
+    415: "The body has an encoding other than gzip or deflate.",
+    421: "The server is not known under this host name.",
+    429: "The queue is full.",
+    499: "The client closed the connection before its answer; nobody gets this one.",
+    500: "The model failed.",
+    503: "The server is not ready, ends, or has too many requests.",
+    504: "There was no answer in time.",
+}
+# Those that say when to try again.
+RETRY: Final = (429, 503)
 
 
 class RequestError(Exception):

@@ -13,6 +13,7 @@ from stoker.serve.plane.errors import RequestError
 from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.rows import InputRows
 from stoker.serve.signature import Field
+from stoker.tf_internals.types import ProtoMessage
 
 # NumPy takes 64 dimensions, older versions 32; no served model has nearly as many.
 _MOST_DIMENSIONS = 32
@@ -87,6 +88,17 @@ def check_context(size: int, examples: int, settings: ServerSettings) -> None:
             f"a context of {size} bytes for each of {examples} examples takes {size * examples} bytes; "
             f"the limit is {settings.body_bytes}",
         )
+
+
+def check_examples(given: ProtoMessage, settings: ServerSettings) -> None:
+    """Refuse an `Input` of TensorFlow Serving with no or too many examples, or a context that takes too much."""
+    kind = given.WhichOneof("kind")
+    held = given.example_list_with_context if kind == "example_list_with_context" else given.example_list
+    if not held.examples:
+        raise RequestError(400, "the input has no examples")
+    check_rows(len(held.examples), settings)
+    if kind == "example_list_with_context":
+        check_context(held.context.ByteSize(), len(held.examples), settings)
 
 
 def check_converted(fields: Sequence[Field], rows: InputRows, settings: ServerSettings) -> None:

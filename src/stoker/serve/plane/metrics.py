@@ -13,12 +13,13 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from stoker.serve.plane.errors import MEANINGS
 from stoker.serve.plane.ledger import ACCOUNTS, Facts, Spent
 from stoker.serve.plane.settings import ALONE, ServerWorker
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-STATUSES = (200, 400, 401, 404, 405, 408, 413, 415, 421, 429, 499, 500, 503, 504)
+STATUSES = (200, *MEANINGS)
 
 
 def _bucket_labels(bounds: tuple[float, ...]) -> tuple[str, ...]:
@@ -60,6 +61,23 @@ class Metrics:
     """The counts of one worker, and the sums of all."""
 
     def __init__(self, models: Iterable[str], worker: ServerWorker = ALONE) -> None:
+        self._worker = worker
+        self._lay_out(list(models))
+
+    def knows(self, model: str) -> bool:
+        """Whether requests to this model are counted."""
+        return model in self._answers
+
+    def add_models(self, models: Iterable[str]) -> None:
+        """Count requests to more models; only where no other worker counts in the same file."""
+        known, old = list(self._answers), self._own
+        new = [one for one in models if not self.knows(one)]
+        if new:
+            self._lay_out(known + new)
+            self._own[: len(old)] = old  # the places of a model follow one another
+
+    def _lay_out(self, models: list[str]) -> None:
+        worker = self._worker
         keys = [
             (name, model, label)
             for model in models
@@ -68,7 +86,7 @@ class Metrics:
         ]
         self._places = {key: place for place, key in enumerate(keys)}
         self._answers = {model: self._answer_places(model) for model in models}
-        self._width, self._worker = len(self._places), worker
+        self._width = len(self._places)
         size = 8 * self._width * worker.count
         if not worker.metrics_file:
             memory = mmap.mmap(-1, max(size, 8))
@@ -114,6 +132,13 @@ class Metrics:
         """A count, summed over all workers."""
         place = self._places[name, model, label]
         return float(sum(self._all[row * self._width + place] for row in range(self._worker.count)))
+
+    def requests(self, model: str) -> tuple[float, float]:
+        """How many requests were answered, and their seconds in all."""
+        *counts, seconds = (
+            self.total("stoker_request_seconds", model, one) for one in _bucket_labels(SECONDS)
+        )
+        return sum(counts), seconds
 
     def calls(self, model: str) -> tuple[float, float]:
         """How often the model was called, with how many rows in all."""

@@ -1,48 +1,51 @@
 """The models by name and version, and how they are replaced while they answer.
 
-A model's path is a bundle, or a directory of bundles whose names are numbers, as TensorFlow Serving has them. A bundle
-renamed into place is loaded and warmed up while the old one answers; one that cannot be loaded changes nothing.
+A model's path is a bundle, a SavedModel, or a directory of those whose names are numbers, as TensorFlow Serving has
+them. One renamed into place is loaded and warmed up while the old one answers; one that cannot be loaded changes
+nothing.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from stoker.serve import bundle
+from stoker.errors import StokerError
 from stoker.serve.batching import LoopQueue, now
-from stoker.serve.drift import Drift, Shift
+from stoker.serve.bundle import BundleError
+from stoker.serve.drift import Shift
 from stoker.serve.plane.deployment import Deployment
 from stoker.serve.plane.errors import RequestError
 from stoker.serve.plane.ledger import Facts
 from stoker.serve.plane.metrics import Metrics
-from stoker.serve.plane.settings import ALONE, ServerSettings, ServerWorker
-from stoker.serve.predictor import Predictor
+from stoker.serve.plane.served import Answers, ServedSignature
+from stoker.serve.plane.settings import ALL_VERSIONS, ALONE, ServerSettings, ServerWorker, VersionPolicy
+from stoker.serve.plane.versions import Mark, Version, VersionLoader, models_at, read_mark
+from stoker.serve.rollout.shadow import Shadows
 from stoker.serve.rows import InputRows
-from stoker.serve.signature import Array, Field
 
-Mark = tuple[int, int, int]
 _RETRY_S = 10.0
+_LABELS = {"latest": 0, "stable": 0, "previous": 1}
 
 
 @dataclass(frozen=True)
-class Version:
-    """A loaded bundle and the queue before it."""
+class ModelSource:
+    """Where a model's versions are, and which of them answer."""
 
-    number: int
-    predictor: Predictor
-    queue: LoopQueue
-    mark: Mark
-    drift: Drift
+    path: Path
+    policy: VersionPolicy = ALL_VERSIONS
 
-    @property
-    def inputs(self) -> tuple[Field, ...]:
-        """What it takes."""
-        return self.predictor.bundle.signature.inputs
+    def find(self) -> dict[Path, tuple[int | None, Mark]]:
+        """The versions to load: each place with its number, None for the model's own, and its mark."""
+        found = {
+            place: (int(place.name) if place.name.isdecimal() and place != self.path else None, mark)
+            for place, mark in models_at(self.path).items()
+        }
+        chosen = self.policy.choose(number for number, _ in found.values() if number is not None)
+        return {place: one for place, one in found.items() if one[0] is None or one[0] in chosen}
 
 
 class ServedModels:
@@ -57,112 +60,146 @@ class ServedModels:
     ) -> None:
         self.settings, self.metrics, self._say = settings, metrics, say
         self.deployment = Deployment(settings, worker.number, say)
+        self._loader = VersionLoader(settings, metrics, say)
         self._worker = worker
         self._reported: set[tuple[str, str, str]] = set()  # shifts that were said
-        self._versions: dict[str, dict[int, Version]] = {name: {} for name in settings.models}
+        self._sources = {
+            name: ModelSource(Path(path), settings.policies.get(name, ALL_VERSIONS))
+            for name, path in settings.models.items()
+        }
+        self._versions: dict[str, dict[int, Version]] = {name: {} for name in self._sources}
+        self._queues: list[LoopQueue] = []
+        self.shadows = Shadows()
         self._failed: dict[Path, tuple[Mark, float]] = {}  # and when to try again
         self._ended = threading.Event()
+        self._changing = threading.Lock()
         self._watcher = threading.Thread(target=self._watch, name="stoker-reload", daemon=True)
 
     def load(self) -> None:
         """Load everything.
 
         Raises:
-            BundleError: a model has no bundle that works.
+            BundleError: a model has no version that works, and the server is not to wait for one.
         """
-        for name, path in self.settings.models.items():
-            places = bundles_of(Path(path))
-            if not places:
-                raise bundle.BundleError(f"{path} is neither a bundle nor a directory of numbered bundles")
-            self._versions[name] = {
-                one.number: one for one in (self._version(name, *each) for each in places.items())
-            }
+        for name, source in self._sources.items():
+            try:
+                self._versions[name] = self._load_all(name, source)
+            except BundleError as error:
+                if not self.settings.waits_for_models:
+                    raise
+                self._say(f"{name}: {error}; waiting for a version that works")
+        self._list_queues()
+        self.shadows.start(self.settings, self._load_candidate, self._say, self.deployment.record_conclusion)
+
+    def _load_all(self, name: str, source: ModelSource) -> dict[int, Version]:
+        places = source.find()
+        if not places:
+            raise BundleError(
+                f"{source.path} is neither a bundle nor a SavedModel, nor a directory of numbered ones"
+            )
+        loaded = (self._load(name, place, *one) for place, one in places.items())
+        return {one.number: one for one in loaded}
+
+    def _load(self, name: str, place: Path, number: int | None, mark: Mark) -> Version:
+        made = self._loader.load(name, place, mark, number)
+        self.deployment.record_model(name, made)
+        return made
+
+    def _load_candidate(self, name: str, place: Path) -> Version:
+        loader = VersionLoader(self.settings, self.metrics, lambda line: self._say(f"candidate for {line}"))
+        return loader.load(name, place, (), None)
 
     def watch(self) -> None:
-        """Start looking for new bundles."""
+        """Start looking for new versions."""
         self._watcher.start()
 
     def close(self) -> None:
-        """Stop looking for new bundles and end the queues."""
+        """Stop looking for new versions and end the queues."""
         self._ended.set()
-        for versions in self._versions.values():
-            for one in versions.values():
-                one.queue.close()
+        self.shadows.close(self._say)
+        for queue in self._queues:
+            queue.close()
+
+    def _list_queues(self) -> None:
+        self._queues = [
+            signature.queue
+            for versions in self._versions.values()
+            for one in versions.values()
+            for signature in one.signatures.values()
+        ]
 
     def names(self) -> list[str]:
         """The names of the models."""
         return list(self._versions)
 
+    def is_loaded(self) -> bool:
+        """Whether every model has a version that answers."""
+        return all(self._versions.values())
+
     def is_any_full(self) -> bool:
         """Whether some queue takes no more rows. Asked before every request, so it is written to be quick."""
-        for versions in self._versions.values():
-            for one in versions.values():
-                if one.queue.is_full:
-                    return True
+        for queue in self._queues:  # noqa: SIM110 - `any` takes three times as long
+            if queue.is_full:
+                return True
         return False
 
     def versions(self, name: str) -> list[Version]:
         """All versions of a model, the newest first; RequestError if there is no such model."""
         if name not in self._versions:
-            raise RequestError(404, f"there is no model {name!r}; there are {', '.join(self.names())}")
+            raise RequestError(404, f"there is no model {name!r}; the server has {', '.join(self.names())}")
         found = self._versions[name]
         return [found[number] for number in sorted(found, reverse=True)]
 
     def version(self, name: str, number: str | None = None, label: str | None = None) -> Version:
         """One version, by its number or its label ("latest", "stable", "previous"); RequestError if there is none."""
-        if number is None and label is None and name in self._versions:
-            numbered = self._versions[name]
+        numbered = self._versions.get(name)
+        if number is None and label is None and numbered:
             return numbered[max(numbered)]
         found = self.versions(name)
+        if not found:
+            raise RequestError(404, f"model {name!r} has no version that works yet")
         if label is not None:
-            places = {"latest": 0, "stable": 0, "previous": 1}
-            if places.get(label, len(found)) >= len(found):
-                raise RequestError(404, f"model {name!r} has no version with the label {label!r}")
-            return found[places[label]]
+            return self._labelled(name, label, found)
         for one in found:
             if str(one.number) == number:
                 return one
         have = ", ".join(str(one.number) for one in found)
         raise RequestError(404, f"model {name!r} has no version {number!r}; it has {have}")
 
-    def _version(self, name: str, place: Path, mark: Mark) -> Version:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", bundle.BundleWarning)  # said below
-            predictor = Predictor(
-                place,
-                engine=self.settings.engine or None,
-                allow_ops=self.settings.allow_ops,
-                require_signature=self.settings.public_key or None,
-            )
-        predictor.warm()
-        number = (
-            int(place.name) if place.name.isdecimal() and place != Path(self.settings.models[name]) else None
-        )
-        queue = LoopQueue(
-            predictor.run,
-            predictor.engine.row_seconds,
-            self.settings.batch,
-            self.settings.queue,
-            lambda rows, seconds: self.metrics.count_call(name, rows, seconds),
-        )
-        known = predictor.bundle
-        try:
-            drift = Drift(known.signature.inputs, known.description.get("statistics") or {})
-        except (KeyError, TypeError, ValueError, AttributeError):
-            raise bundle.BundleError(f"{place} is damaged: its statistics are invalid") from None
-        made = Version(known.version if number is None else number, predictor, queue, mark, drift)
-        self._say(f"{name}: {predictor.engine}")
-        if known.note:
-            self._say(f"{name}: {known.note}")
-        self.deployment.record_bundle(name, made.number, known)
-        return made
+    def labels(self, name: str) -> list[str]:
+        """The labels that versions of a model have."""
+        found = self.versions(name)
+        given = [
+            label
+            for label, number in self._sources[name].policy.labels.items()
+            if any(one.number == number for one in found)
+        ]
+        return [
+            *given,
+            *(label for label, place in _LABELS.items() if place < len(found) and label not in given),
+        ]
+
+    def _labelled(self, name: str, label: str, found: list[Version]) -> Version:
+        given = self._sources[name].policy.labels.get(label)
+        for one in found:
+            if one.number == given:
+                return one
+        if given is not None or _LABELS.get(label, len(found)) >= len(found):
+            raise RequestError(404, f"model {name!r} has no version with the label {label!r}")
+        return found[_LABELS[label]]
 
     def sample(
-        self, request_id: str, name: str, version: Version, rows: InputRows, answers: dict[str, Array]
+        self,
+        request_id: str,
+        name: str,
+        version: Version,
+        signature: ServedSignature,
+        rows: InputRows,
+        answers: Answers,
     ) -> None:
         """Record a request with its answers, and compare its rows with the training rows."""
-        inputs = {field.name: array for field, array in zip(version.inputs, rows.arrays, strict=True)}
-        self.deployment.record(request_id, name, version.number, inputs, answers)
+        inputs = {field.name: array for field, array in zip(signature.inputs, rows.arrays, strict=True)}
+        self.deployment.record(request_id, name, version.number, signature.name, inputs, answers)
         if not version.drift:
             return
         version.drift.add(rows.arrays)
@@ -178,10 +215,13 @@ class ServedModels:
 
     def drifts(self, name: str) -> list[Shift]:
         """How far the newest version's inputs are from the training rows, in this worker's sample."""
-        return self.version(name).drift.shifts()
+        return self.version(name).drift.shifts() if self._versions.get(name) else []
 
-    def drift_text(self) -> str:
-        """The drift in Prometheus' format."""
+    def extra_text(self) -> str:
+        """The drift, and what candidates answer, in Prometheus' format: of this worker alone."""
+        return self._drift_text() + self.shadows.text(self._worker.number)
+
+    def _drift_text(self) -> str:
         shifts = [(name, one) for name in self.names() for one in self.drifts(name)]
         if not shifts:
             return ""
@@ -198,43 +238,91 @@ class ServedModels:
 
     def books(self, name: str) -> tuple[dict[str, float], Facts]:
         """The ledger's accounts of a model, and what advice depends on."""
-        predictor = self.version(name).predictor
-        known = predictor.bundle
-        texts = any(one.dtype == "string" for one in known.signature.inputs)  # only TensorFlow takes them
-        settled = texts or bool(known.description.get("engines"))
-        return self.metrics.books(name, self.settings.batch, predictor.engine.name, settled)
+        version = self.version(name)
+        known = version.bundle
+        # Only TensorFlow takes texts; a model that is no bundle can have no other engine either.
+        texts = known is None or any(one.dtype == "string" for one in known.signature.inputs)
+        settled = texts or (known is not None and bool(known.description.get("engines")))
+        return self.metrics.books(name, self.settings.batch, version.engine, settled)
 
     def _watch(self) -> None:
-        while not self._ended.wait(self.settings.reload_s):
-            for name, path in self.settings.models.items():
-                self.refresh(name, Path(path))
+        poll_s = self.settings.model_config_poll_s if self.settings.model_config else 0.0
+        pause = min(self.settings.reload_s, poll_s or self.settings.reload_s)
+        read_at = now() + poll_s
+        config = read_mark(self.settings.model_config)
+        while not self._ended.wait(pause):
+            if poll_s and now() >= read_at:
+                read_at = now() + poll_s
+                config = self._reread_config(config)
+            with self._changing:
+                for name, source in self._sources.items():
+                    self.refresh(name, source)
+
+    def _reread_config(self, known: Mark) -> Mark:
+        """Serve what the list of models says now, if it was changed; one that is not valid changes nothing."""
+        from stoker.serve.plane.model_config import read_config  # needs what this module has
+
+        found = read_mark(self.settings.model_config)
+        if found != known:
+            try:
+                self.replace_sources(read_config(self.settings.model_config))
+                self._say(f"{self.settings.model_config}: serving {', '.join(self.names())}")
+            except StokerError as error:
+                self._say(f"{self.settings.model_config} was rejected: {error}")
+        return found
+
+    def replace_sources(self, sources: Mapping[str, ModelSource]) -> None:
+        """Serve these models instead of those so far; the ones that stay answer all the while.
+
+        Raises:
+            BundleError: a new one has no version that works; then nothing changes.
+        """
+        with self._changing:
+            fresh = {
+                name: self._load_all(name, source)
+                for name, source in sources.items()
+                if name not in self._sources
+            }
+            self.metrics.add_models(fresh)
+            changed = [name for name, source in sources.items() if self._sources.get(name, source) != source]
+            self._sources = dict(sources)
+            self._versions = {
+                name: fresh[name] if name in fresh else self._versions[name] for name in self._sources
+            }
+            for name in changed:
+                self.refresh(name, self._sources[name])
+            self._list_queues()
 
     def _is_worth_trying(self, place: Path, mark: Mark) -> bool:
-        """Whether a bundle has not failed yet, was replaced since, or failed for a reason that may pass."""
+        """Whether a version has not failed yet, was replaced since, or failed for a reason that may pass."""
         failed, again = self._failed.get(place, (None, 0.0))
         return failed != mark or now() >= again
 
-    def refresh(self, name: str, path: Path) -> None:
-        """Load the bundles that are there now; keep the old ones where that fails."""
-        places = bundles_of(path)
-        old = {one.predictor.bundle.path: one for one in self._versions[name].values()}
-        if not places or {place: old[place].mark for place in old} == places:
+    def refresh(self, name: str, source: ModelSource) -> None:
+        """Load the versions that are there now; keep the old ones where that fails."""
+        places = source.find()
+        old = {one.path: one for one in self._versions[name].values()}
+        if not places or {place: one.mark for place, one in old.items()} == {
+            place: mark for place, (_, mark) in places.items()
+        }:
             return
         fresh: dict[int, Version] = {}
-        for place, mark in places.items():
+        for place, (number, mark) in places.items():
             known = old.get(place)
             if (known is None or known.mark != mark) and self._is_worth_trying(place, mark):
                 try:
-                    known = self._version(name, place, mark)
+                    known = self._load(name, place, number, mark)
                     self._say(f"{name}: version {known.number} answers, from {place}")
-                except Exception as error:  # noqa: BLE001 - whatever a damaged bundle raises, the old one answers on
+                except Exception as error:  # noqa: BLE001 - whatever a damaged model raises, the old one answers on
                     self._failed[place] = (mark, _retry_at(error))
                     self._say(f"{name}: {place} was rejected: {type(error).__name__}: {error}")
             if known is not None:
                 fresh[known.number] = known
+        if not fresh:
+            return
         # In one step, so that a request sees either the old versions or the new ones.
-        if fresh:
-            self._versions[name] = fresh
+        self._versions[name] = fresh
+        self._list_queues()
 
 
 def _retry_at(error: BaseException) -> float:
@@ -249,15 +337,3 @@ def _retry_at(error: BaseException) -> float:
 
 def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-
-
-def bundles_of(path: Path) -> dict[Path, Mark]:
-    """The bundles at a path, each with a mark that changes when it is replaced."""
-    found = {}
-    for place in bundle.list_places(path):
-        try:
-            state = (place / bundle.DESCRIPTION).stat()
-        except OSError:
-            continue
-        found[place] = (state.st_ino, state.st_mtime_ns, state.st_size)
-    return found

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from stoker.serve.rollout.evidence import ALLOWED
+from stoker.serve.rollout.recordings import MOST_VALUES
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,31 @@ class ServerWorker:
 
 
 ALONE = ServerWorker()
+
+
+@dataclass(frozen=True)
+class VersionPolicy:
+    """Which of a model's numbered versions are loaded, and what else they are called.
+
+    Attributes:
+        latest: as many of the newest; 0 for all.
+        specific: these and no others; empty for any.
+        labels: versions by their labels, beside "latest", "stable" and "previous".
+    """
+
+    latest: int = 0
+    specific: tuple[int, ...] = ()
+    labels: Mapping[str, int] = field(default_factory=dict)
+
+    def choose(self, numbers: Iterable[int]) -> set[int]:
+        """The versions to load, of those that are there."""
+        if self.specific:
+            return set(numbers) & set(self.specific)
+        newest = sorted(set(numbers), reverse=True)
+        return set(newest[: self.latest] if self.latest else newest)
+
+
+ALL_VERSIONS = VersionPolicy()
 
 
 @dataclass(frozen=True)
@@ -42,10 +70,25 @@ class ServerSettings:
         engine: what computes the answers; "" measures.
         ledger: account every second of a request.
         record: the share of requests to record with their answers.
+        record_values: the most values of an input or an answer that are recorded; of more, only the shape.
+        shadows: by model, the path of a candidate that is asked beside the version that answers.
+        shadow_allowed: the share of rows that a candidate may answer differently.
+        canary: the share of requests that a candidate answers, until it proves different.
         run: the id of the server's run in the store, "" for none; `store` is the store's URL.
         allow_ops: operations that a bundle may have even though they reach outside the model.
         public_key: the key that must have signed every bundle; "" for none.
         grpc: the address of the gRPC service, such as 127.0.0.1:8500; empty for none.
+        grpc_socket: a Unix socket to serve gRPC on, too; empty for none.
+        grpc_arguments: options of the gRPC server by name, such as grpc.max_connection_age_ms.
+        metrics_path: where else the metrics are, beside /metrics; empty for nowhere.
+        policies: which versions of a model are loaded; all of one that is not named.
+        model_config: the file that lists the models, looked at again every `model_config_poll_s` seconds (0: never).
+        waits_for_models: a model without a version that works does not stop the server.
+        reload_requests: clients may say which models are served (ModelService.HandleReloadConfigRequest).
+        prefer_litert: of a SavedModel with a LiteRT file beside it, load the latter.
+        trusted_only: refuse models that are not bundles.
+        tags: the tags of the graph to load from a SavedModel; empty for "serve".
+        warm_repeats: how often each request that came with a SavedModel is answered first; 0 for not at all.
         tls_certificate, tls_key: files for HTTPS; empty for plain HTTP.
     """
 
@@ -65,9 +108,25 @@ class ServerSettings:
     access_log: bool = False
     reload_s: float = 1.0
     grpc: str = ""
+    grpc_socket: str = ""
+    grpc_arguments: Mapping[str, str] = field(default_factory=dict)
+    metrics_path: str = ""
+    policies: Mapping[str, VersionPolicy] = field(default_factory=dict)
+    model_config: str = ""
+    model_config_poll_s: float = 0.0
+    waits_for_models: bool = False
+    reload_requests: bool = False
+    prefer_litert: bool = False
+    trusted_only: bool = False
+    tags: Sequence[str] = ()
+    warm_repeats: int = 1
     engine: str = ""
     ledger: bool = False
     record: float = 0.0
+    record_values: int = MOST_VALUES
+    shadows: Mapping[str, str] = field(default_factory=dict)
+    shadow_allowed: float = ALLOWED
+    canary: float = 0.0
     run: str = ""
     store: str = ""
     allow_ops: Sequence[str] = ()
@@ -83,4 +142,8 @@ class ServerSettings:
     def loads(text: str) -> ServerSettings:
         """The reverse of `dumps`."""
         found = json.loads(text)
-        return ServerSettings(**{**found, "hosts": tuple(found["hosts"])})
+        policies = {
+            name: VersionPolicy(**{**one, "specific": tuple(one["specific"])})
+            for name, one in found["policies"].items()
+        }
+        return ServerSettings(**{**found, "hosts": tuple(found["hosts"]), "policies": policies})

@@ -24,6 +24,17 @@ _TERMINALS = frozenset({b"", b"stdout", b"stderr", b"log(info)", b"log(warning)"
 # Formats a text that only `SaveV2` would open.
 _HARMLESS = frozenset({"ShardedFilename"})
 
+_OF_EVERY_SAVED_MODEL = frozenset(
+    {
+        "SaveV2",
+        "RestoreV2",
+        "MergeV2Checkpoints",
+        "ShardedFilename",
+        "InitializeTableFromTextFileV2",
+        "SaveSlices",
+    }
+)
+
 # Operations with state: reviewed kinds, each with what it keeps.
 _STATE_OF_INFERENCE = re.compile(
     "|".join(
@@ -54,6 +65,15 @@ def stays_inside(node: ProtoMessage) -> bool:
     if node.op == "PrintV2":
         return node.attr["output_stream"].s in _TERMINALS
     return _is_safe(node.op)
+
+
+def leads_outside(name: str) -> bool:
+    """Whether an operation names a file, an address or code, and is none that SavedModels save and load with."""
+    definition = graphs.definition(name)
+    if definition is None or name in _OF_EVERY_SAVED_MODEL:
+        return False
+    words = [one.name for one in (*definition.input_arg, *definition.output_arg, *definition.attr)]
+    return any(_OUTWARD.search(word) for word in words)
 
 
 def is_registered(name: str) -> bool:

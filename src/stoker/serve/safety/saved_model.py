@@ -38,6 +38,22 @@ def check_saved_model(place: Path, allowed: Collection[str]) -> None:
         _Graph(place, graph).check(frozenset(allowed))
 
 
+def outward_operations(place: Path) -> list[str]:
+    """The operations of a SavedModel that name files, addresses or code, by name, without loading or running any.
+
+    Raises:
+        BundleError: it cannot be read.
+    """
+    from stoker.tf_internals.saving import parse_saved_model
+
+    try:
+        saved = parse_saved_model(str(place))
+    except (OSError, ValueError) as error:
+        raise BundleError(f"{place} cannot be read: {first_line(error)}") from None
+    found = {node.op for graph in saved.meta_graphs for _, node in _Graph(place, graph).nodes()}
+    return sorted(filter(operations.leads_outside, found))
+
+
 class _Graph:
     """One graph of a SavedModel with its functions, and who calls which."""
 

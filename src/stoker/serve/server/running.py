@@ -134,7 +134,7 @@ async def _serve_until_told(server: Server, sock: socket.socket, plane: DataPlan
     """Serve HTTP, and gRPC beside it if wanted; both drain."""
     beside = None
     if plane.settings.grpc:
-        from stoker.serve.grpc.service import start_server  # an extra
+        from stoker.serve.grpc.server import start_server  # an extra
 
         beside, _ = await start_server(plane, plane.settings.grpc, shared)
     await server.serve([sock])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import socket
 import struct
 import sys
@@ -31,7 +32,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         found = _bound(host, port)
     except (OSError, OverflowError) as error:
-        raise UsageError(f"cannot listen on {host}:{port}: {error}") from None
+        raise UsageError(f"cannot listen on {host}:{port}: {_explain(error)}") from None
     found.listen(_BACKLOG)
     found.set_inheritable(True)
     return found
@@ -68,8 +69,14 @@ def reserve(host: str, port: int) -> socket.socket:
         # From now on nobody without SO_REUSEPORT can listen, even before the first process does.
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except (OSError, OverflowError) as error:
-        raise UsageError(f"cannot listen on {host}:{port} for gRPC: {error}") from None
+        raise UsageError(f"cannot listen on {host}:{port} for gRPC: {_explain(error)}") from None
     return kept
+
+
+def _explain(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return "the port is in use; choose another"
+    return str(error.strerror or error) if isinstance(error, OSError) else str(error)
 
 
 def refuse_connections(sock: socket.socket) -> None:
