@@ -5,6 +5,7 @@
 | record | the run: what ran, on what, the ledger, and the sections below |
 | finding | a finding, its price, and the order of repair |
 | tables | the evidence beside the findings |
+| memory | who owned the device's memory at its peak |
 | timeline | windows of steps, span by span |
 | reading, writing | from JSON and back, by the dataclasses' annotations; damage is reported in one line |
 | section | what all of them have in common |
@@ -20,6 +21,16 @@ slower to start, and it drops the fields it does not know.
 from __future__ import annotations
 
 from stoker.records.finding import Change, Detail, Finding, RepairPlace, Repairs, TunerGain, WhatIf
+from stoker.records.memory import (
+    ROLES,
+    DeviceMemory,
+    FailedAllocation,
+    LargestTensor,
+    MemoryBook,
+    MemoryOwner,
+    MemoryPoint,
+    Saving,
+)
 from stoker.records.reading import Damaged, read
 from stoker.records.record import ACCOUNTS, SCHEMA, Device, Excerpt, MemoryRow, Record, speedup_without
 from stoker.records.tables import (
@@ -32,6 +43,7 @@ from stoker.records.tables import (
     PipelineRow,
     PipelineStage,
     RanStage,
+    RepairedLine,
     StageRow,
     SteppingRow,
     Tables,
@@ -40,6 +52,7 @@ from stoker.records.tables import (
     TunedStage,
     TunerChange,
     TuningRow,
+    VerifiedRow,
     WindowSums,
     WorkerRow,
 )
@@ -57,6 +70,7 @@ from stoker.records.writing import plain
 
 __all__ = [
     "ACCOUNTS",
+    "ROLES",
     "SCHEMA",
     "CallbackRow",
     "Change",
@@ -64,13 +78,19 @@ __all__ = [
     "Damaged",
     "Detail",
     "Device",
+    "DeviceMemory",
     "EpochRow",
     "Excerpt",
     "ExperimentRow",
+    "FailedAllocation",
     "Finding",
     "FunctionRow",
     "Lane",
+    "LargestTensor",
     "LeftByTuner",
+    "MemoryBook",
+    "MemoryOwner",
+    "MemoryPoint",
     "MemoryRow",
     "PipelineRow",
     "PipelineStage",
@@ -79,7 +99,9 @@ __all__ = [
     "RanStage",
     "Record",
     "RepairPlace",
+    "RepairedLine",
     "Repairs",
+    "Saving",
     "SpanRow",
     "StageRow",
     "StepRow",
@@ -94,6 +116,7 @@ __all__ = [
     "TunerChange",
     "TunerGain",
     "TuningRow",
+    "VerifiedRow",
     "WhatIf",
     "WindowSums",
     "WorkerRow",

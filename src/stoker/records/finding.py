@@ -35,6 +35,8 @@ class Detail(TypedDict, total=False):
     function: str
     traces: int
     objects: int
+    # Models that one line had traced.
+    models: int
     changes: list[Change]
     # Ops run one by one.
     ops: int
@@ -50,6 +52,8 @@ class Detail(TypedDict, total=False):
     rows_are_there: bool
     callback: str
     hook: str
+    # Of its time, the part in which it waited for a processor that other programs had.
+    waited_share: float
     # The library's function that reads the tensor, and its call as the program has it.
     through: str
     call: str

@@ -1,4 +1,4 @@
-"""From JSON to the dataclasses of this package, by their annotations: there is one list of fields.
+"""Turn JSON into the dataclasses of this package, by their annotations: there is one list of fields.
 
 Reading is strict about the fields Stoker knows: a value of another type is damage, and the error says which field, what
 it must be and what it is (`timeline.windows[0].steps must be a list, not 3`). A field that only a later Stoker knows is
@@ -56,7 +56,7 @@ def read(kind: type[T], data: object) -> T:
     return value
 
 
-def _wrong(expected: str, value: object) -> Damaged:
+def _make_error(expected: str, value: object) -> Damaged:
     text = repr(value)
     return Damaged(f"must be {expected}, not {text if len(text) <= 40 else text[:37] + '...'}")
 
@@ -88,7 +88,7 @@ def _scalar(expected: str, allowed: tuple[type, ...]) -> Reader:
     def reader(value: object) -> object:
         # Not isinstance: to Python, true is a number.
         if type(value) not in allowed:
-            raise _wrong(expected, value)
+            raise _make_error(expected, value)
         return value
 
     return reader
@@ -104,7 +104,7 @@ def _optional(inner: tuple[object, ...]) -> Reader:
 def _list(below: Reader) -> Reader:
     def reader(value: object) -> list[object]:
         if not isinstance(value, list):
-            raise _wrong("a list", value)
+            raise _make_error("a list", value)
         return _read_items(value, [below] * len(value))
 
     return reader
@@ -121,16 +121,16 @@ def _read_items(values: list[object], readers: Sequence[Reader]) -> list[object]
 
 
 def _dict(below: Reader) -> Reader:
-    return lambda value: {name: _at(name, below, item) for name, item in _object(value).items()}
+    return lambda value: {name: _read_at(name, below, item) for name, item in _object(value).items()}
 
 
 def _object(value: object) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise _wrong("an object", value)
+        raise _make_error("an object", value)
     return value
 
 
-def _at(name: str, below: Reader, value: object) -> object:
+def _read_at(name: str, below: Reader, value: object) -> object:
     try:
         return below(value)
     except Damaged as error:
@@ -144,7 +144,7 @@ def _row(kind: Any) -> Reader:
 
     def reader(value: object) -> object:
         if not isinstance(value, list) or len(value) < least:
-            raise _wrong(f"a list of {least} values or more", value)
+            raise _make_error(f"a list of {least} values or more", value)
         return kind(*_read_items(value, columns))
 
     return reader
@@ -170,7 +170,7 @@ def _dataclass(kind: Any) -> Reader:
     def reader(value: object) -> object:
         given = _object(value)
         _check_present(required, given)
-        known = {name: _at(name, readers[name], item) for name, item in given.items() if name in readers}
+        known = {name: _read_at(name, readers[name], item) for name, item in given.items() if name in readers}
         unknown = {name: item for name, item in given.items() if name not in readers}
         return kind(**known, **({EXTRA: unknown} if keeps and unknown else {}))
 
@@ -178,14 +178,15 @@ def _dataclass(kind: Any) -> Reader:
 
 
 def _typed_dict(kind: Any) -> Reader:
-    """Known names must fit, others may be there: the dict stays as it is."""
+    """Check the known names and allow others; the dict stays unchanged."""
     readers = {name: _reader(hint) for name, hint in get_type_hints(kind).items()}
 
     def reader(value: object) -> object:
         given = _object(value)
         _check_present(sorted(kind.__required_keys__), given)
         return {
-            name: _at(name, readers[name], item) if name in readers else item for name, item in given.items()
+            name: _read_at(name, readers[name], item) if name in readers else item
+            for name, item in given.items()
         }
 
     return reader

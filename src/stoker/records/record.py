@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from stoker.records.finding import Finding, Repairs
+from stoker.records.memory import MemoryBook
 from stoker.records.reading import Damaged, read
-from stoker.records.section import Section
+from stoker.records.section import ABSENT, Section
 from stoker.records.tables import Tables
 from stoker.records.timeline import Timeline
 from stoker.records.writing import plain
@@ -91,6 +92,8 @@ class Record(Section):
     what_if: Repairs | None = None
     # Memory over time, at most 256 points.
     memory: list[MemoryRow] = field(default_factory=list)
+    # Who owned the device's memory at its peak; absent for a run without a device, or without a window.
+    memory_book: MemoryBook | None = field(default=None, metadata={ABSENT: True})
     sources: list[Excerpt] = field(default_factory=list)
     # The machine, the build of TensorFlow, and the variables that change what they do.
     environment: dict[str, Any] = field(default_factory=dict)

@@ -19,5 +19,5 @@ class Section:
 
 
 def absent(default: Any = None) -> Any:
-    """A field that is left out of the JSON where it has its default."""
+    """A field that is left out of the JSON if it has its default."""
     return field(default=default, metadata={ABSENT: True})

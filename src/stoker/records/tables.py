@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from stoker.records.finding import WhatIf
 from stoker.records.section import EXTRA, Section, absent
 from stoker.records.writing import plain
+
+# Two runs of a program differ by up to this factor in nine of ten cases: 3.5 % of a step each, as standard errors.
+_RUNS_DIFFER = 1.085
+# A replay is off by so much of a gain's logarithm: less, more.
+_REPLAY_OFF = (0.4, 0.6)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AtSite(Section):
-    """A row for a line of the program; it has no such columns if no line is known."""
+    """A row about a line of the program; the columns that name the line are left out if it is unknown."""
 
     file: str | None = absent()
     line: int | None = absent()
@@ -240,6 +246,10 @@ class SteppingRow(Section):
     # Seconds that were not measured but estimated from the rest, and the standard error of such an estimate as a share.
     estimated_s: float = 0.0
     estimate_error: float = 0.0
+    # Of these seconds: processor time of all threads; waiting for a processor, of the main thread and of all threads.
+    cpu_s: float = 0.0
+    waited_s: float = 0.0
+    all_waited_s: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,10 +283,53 @@ class ExperimentRow(AtSite):
     # Seconds of single steps of the run, without interruptions, and of the part of each that the repair replaces.
     step_s: list[float] = field(default_factory=list)
     own_s: list[float] = field(default_factory=list)
-    # Seconds of a step on average, of all kinds of steps, without waiting for a processor; 0 where nothing tells.
+    # The mean of `step_s`.
     mean_s: float = 0.0
+    # The repairs that replace all that this one does, and more: `kind:line`.
+    within: list[str] = field(default_factory=list)
     # Why there is no figure; empty where there is one.
     failed: str = absent("")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepairedLine(AtSite):
+    """A finding that was repaired."""
+
+    kind: str
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """The finding's kind, file and line."""
+        return self.kind, self.file or "", self.line or 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedRow(Section):
+    """Findings that were repaired together, and how many times as fast the steps of the repaired program were.
+
+    It is their price from then on: `basis` says whether the program was run, or the run replayed with what was
+    measured of its input.
+    """
+
+    lines: list[RepairedLine]
+    speedup: float
+    # The command that found out.
+    by: str
+    basis: str = "measured"
+
+    @property
+    def keys(self) -> frozenset[tuple[str, str, int]]:
+        """The findings by kind, file and line."""
+        return frozenset(line.key for line in self.lines)
+
+    def price(self, share: float | None) -> WhatIf:
+        """The price of the findings together, which hold this share of a step."""
+        speedup = max(1.0, self.speedup)
+        if self.basis == "measured":
+            low, high = max(1.0, speedup / _RUNS_DIFFER), speedup * _RUNS_DIFFER
+        else:
+            low, high = speedup ** (1 - _REPLAY_OFF[0]), speedup ** (1 + _REPLAY_OFF[1])
+        return WhatIf(round(speedup, 3), round(low, 3), round(high, 3), share, None, self.basis)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,6 +352,7 @@ class Tables(Section):
     windows: list[WindowSums] = field(default_factory=list)
     stepping: list[SteppingRow] = field(default_factory=list)
     experiments: list[ExperimentRow] = field(default_factory=list)
+    verified: list[VerifiedRow] = field(default_factory=list)
     # The workers of a job.
     workers: list[WorkerRow] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""From the dataclasses of this package to values that `json.dumps` takes.
+"""Turn the dataclasses of this package into values that `json.dumps` takes.
 
 A running program's record is written every second, inside that program. So what is already plain, which most of a
 record is, passes through without a copy.
@@ -26,7 +26,7 @@ def plain(value: object) -> Any:
 
 @cache
 def _writer(annotation: Any) -> Writer | None:
-    """The function that makes a value of this type plain; None if it already is. Made once for each."""
+    """The function that makes a value of this type plain, made once per type; None if the value is plain already."""
     if dataclasses.is_dataclass(annotation):
         return _dataclass(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)

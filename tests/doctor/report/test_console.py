@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from stoker.doctor.report import console, live, whatif
+from stoker.doctor.report import console, live
 from stoker.records import Record, WhatIf
 from tests.samples import sample_finding, sample_record, sample_simulated_record
 
@@ -55,6 +55,13 @@ def test_quiet_when_nothing_is_wrong() -> None:
     assert "Nothing stalls this program." in drawn(sample_record(findings=[]))
 
 
+def test_a_program_that_failed_or_used_no_tensorflow_is_not_praised() -> None:
+    failed = drawn(sample_record(findings=[], exit_code=3))
+    assert "Nothing was found before the program ended early." in failed
+    foreign = drawn(sample_record(findings=[], versions={"stoker": "0.1.0", "python": "3.11.7"}))
+    assert "Nothing stalls" not in failed + foreign
+
+
 def test_small_findings_are_called_small() -> None:
     small = sample_finding(lost_s=0.01, what_if=None)
     assert "Nothing here costs 2 % or more." in drawn(sample_record(findings=[small]))
@@ -64,7 +71,7 @@ def test_small_findings_are_called_small() -> None:
 
 def test_what_is_worth_little_is_one_line_a_kind() -> None:
     little = WhatIf(1.01, 1.0, 1.02)
-    reads = [sample_finding(line=n, what_if=little) for n in range(50, 57)]
+    reads = [sample_finding(line=n, what_if=little, lost_s=0.01) for n in range(50, 57)]
     copies = [sample_finding(kind="numpy-feed-in-loop", line=9, lost_s=0.0, what_if=None)]
     text = drawn(sample_record(findings=[sample_finding(), *reads, *copies]))
     assert text.count("print(loss.numpy())") == 1
@@ -91,8 +98,19 @@ def test_what_a_finding_knows_is_said() -> None:
     assert "most in net.py:3, net.py:5, net.py:8" in text
     named = {"through": "gym.step", "call": "env.step(action)"}
     assert "read by env.step(action)" in words(sample_record(findings=[sample_finding(detail=named)]))
-    cheap = sample_finding(detail=named, what_if=WhatIf(1.01, 1.0, 1.02))
+    cheap = sample_finding(detail=named, what_if=WhatIf(1.01, 1.0, 1.02), lost_s=0.01)
     assert "sync-in-loop  under 2 %  train.py:42 env.step(action)" in drawn(sample_record(findings=[cheap]))
+
+
+def test_what_is_lost_outside_of_the_steps_is_said() -> None:
+    after = sample_finding(kind="predict-in-loop", what_if=WhatIf(1.0, 1.0, 1.0, share=0.0), lost_s=3.2)
+    text = drawn(sample_record(findings=[after]))
+    assert "predict-in-loop  under 2 % of steps, but 3.20 s outside them  train.py:42" in text
+    # 300 steps at 24.4 a second: 0.62 s of it are in the steps.
+    partly = sample_finding(kind="predict-in-loop", what_if=WhatIf(1.05, 1.0, 1.1, share=0.05), lost_s=3.2)
+    text = words(sample_record(findings=[partly]))
+    assert "2.59 s of it outside the steps, which the price is of" in text
+    assert "outside" not in drawn(sample_record())
 
 
 def test_what_spoils_the_results_is_not_called_cheap() -> None:
@@ -145,7 +163,18 @@ def test_a_repair_that_adds_nothing_any_more_is_not_told() -> None:
     ]
     what_if = {"all": {"speedup": 2.01, "low": 1.9, "high": 2.2}, "order": order, "assumptions": []}
     text = words(sample_simulated_record(what_if=what_if))
-    assert "All repaired: 2.0x (1.9-2.2) first sync-in-loop train.py:42 (2.0x) (a model" in text
+    assert (
+        "All repaired: 2.0x (1.9-2.2) first sync-in-loop train.py:42 (2.0x) (modelled, for steps after"
+        in text
+    )
+    order[1]["together"] = 3.0
+    text = words(
+        sample_simulated_record(what_if=what_if | {"all": {"speedup": 3.0, "low": 1.9, "high": 3.2}})
+    )
+    assert (
+        "(2.0x), then numpy-feed-in-loop train.py:7 (together 3.0x) (modelled, for steps after the first"
+        in text
+    )
 
 
 def test_repairs_that_gain_nothing_are_not_summed_up() -> None:
@@ -155,17 +184,6 @@ def test_repairs_that_gain_nothing_are_not_summed_up() -> None:
     text = words(sample_simulated_record(findings=[lost], what_if=what_if))
     assert "3.00 s lost" in text
     assert "All repaired" not in text
-
-
-def test_factors() -> None:
-    assert [whatif.times(n) for n in (1.0, 1.04, 1.25, 3.14, 27.4, 0.5)] == [
-        "1.00x",
-        "1.04x",
-        "1.2x",
-        "3.1x",
-        "27x",
-        "0.5x",
-    ]
 
 
 def test_the_live_line() -> None:

@@ -89,11 +89,12 @@ def test_the_example_shows_what_one_debug_line_costs(run: Run) -> None:
     command = [sys.executable, str(ROOT / "examples/software_gpu/one_debug_line.py"), "--steps", "4"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ})
     rows = {line[:26].strip(): line[26:].split() for line in done.stdout.splitlines() if line[26:27] == " "}
-    names = ("no debug line", "float(loss)", "norms of all gradients", "np.histogram(activation)")
-    plain, scalar, norms, large = (rows[name] for name in names)
-    assert [row[3] for row in (plain, scalar, norms, large)] == ["1", "5", "17", "5"]
-    assert [row[4] for row in (plain, scalar, norms, large)] == ["0.0", "0.0", "4.0", "16.0"]
-    # A read of 4 MiB takes far longer than one of a scalar.
-    assert float(large[5]) > 30 * float(scalar[5])
-    # A histogram by NumPy leaves the device idle, for how long is up to this machine.
-    assert float(plain[0].rstrip("%")) > 3 * float(large[0].rstrip("%"))
+    names = ("no debug line", "float(loss)", "norms of all gradients", "the same on the device")
+    plain, scalar, norms, repaired = (rows[name] for name in names)
+    assert [row[3] for row in (plain, scalar, norms, repaired)] == ["1", "5", "17", "5"]
+    assert [row[4] for row in (plain, scalar, norms, repaired)] == ["0.0", "0.0", "256.0", "0.0"]
+    # A read of 16 MiB takes far longer than one of a scalar.
+    assert float(norms[5]) > 30 * float(scalar[5])
+    # The copies alone take nine times as long as the step, whatever this machine does.
+    assert float(norms[0].rstrip("%")) < 20
+    assert float(plain[0].rstrip("%")) > 3 * float(norms[0].rstrip("%"))

@@ -108,13 +108,13 @@ def compiler() -> str | None:
 
 
 def ensure_built(progress: Callable[[str], None] | None = None) -> Path:
-    """The path of the plug-in, built first if it is not there yet.
+    """The path of the plug-in, which is built if it does not exist yet.
 
     Args:
         progress: called with one line when a build starts; None writes it to standard error.
 
     Raises:
-        BuildError: there is no TensorFlow or one too old, no compiler, or the compiler failed.
+        BuildError: TensorFlow is missing or too old, there is no compiler, or it failed.
     """
     tensorflow = installed_tensorflow()
     if is_too_old(tensorflow):
@@ -134,7 +134,7 @@ def ensure_built(progress: Callable[[str], None] | None = None) -> Path:
             "install g++ (Debian, Ubuntu: apt install g++; Fedora: dnf install gcc-c++) or set CXX"
         )
     say = progress or LOGGER.info
-    with _locked(library.parent.with_name(f"{library.parent.name}.lock")):
+    with _lock(library.parent.with_name(f"{library.parent.name}.lock")):
         if not library.exists():
             say(f"building the software GPU for TensorFlow {tensorflow.version} (once, about 20 s) ...")
             _build(program, tensorflow, library)
@@ -146,7 +146,7 @@ def _sources() -> list[Path]:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Iterator[None]:
     import fcntl  # not on every system, and the command line must start on all of them
 
     path.parent.mkdir(parents=True, exist_ok=True)

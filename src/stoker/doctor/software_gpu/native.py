@@ -13,7 +13,7 @@ _HOST_OP_NS = 3000.0
 
 
 class PluginConfig(ctypes.Structure):
-    """What the plug-in is told before TensorFlow loads it."""
+    """The settings that the plug-in receives before TensorFlow loads it."""
 
     _fields_ = (
         ("device_count", ctypes.c_int64),

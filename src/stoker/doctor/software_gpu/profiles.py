@@ -21,6 +21,10 @@ from stoker.errors import UsageError
 
 _TERA = 1e12
 _GIGA = 1e9
+_MIB = 1 << 20
+# Of a device's memory, the CUDA context of a process takes about this much; of the rest TensorFlow leaves a share free.
+_CONTEXT_BYTES = 430 * _MIB
+_LEFT_FREE = 0.05
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Profile:
     float64_flops: float
     memory_bandwidth: float
     bus_bandwidth: float
+    # Bytes, as the driver reports them; 0 if not known.
+    memory: float = 0.0
     launch_us: float = 4.0
     kernel_us: float = 2.0
     copy_us: float = 10.0
@@ -51,7 +57,7 @@ class Profile:
                 raise UsageError(
                     f"device profile {self.name!r}: {field.name} must be a number, not {value!r}"
                 )
-            if value == 0 and not field.name.endswith("_us"):
+            if value == 0 and not field.name.endswith("_us") and field.name != "memory":
                 raise UsageError(f"device profile {self.name!r}: {field.name} must be more than 0")
 
 
@@ -66,6 +72,7 @@ _T4 = Profile(
     float64_flops=8.1 / 32 * _TERA,
     memory_bandwidth=300 * _GIGA,
     bus_bandwidth=16 * _GIGA,
+    memory=15095 * _MIB,
 )
 
 # V100 datasheet, 2020, PCIe model: 7 TFLOP/s double, 14 single, 112 tensor, 900 GB/s, 32 GB/s over PCIe 3.0
@@ -78,6 +85,7 @@ _V100 = Profile(
     float64_flops=7 * _TERA,
     memory_bandwidth=900 * _GIGA,
     bus_bandwidth=16 * _GIGA,
+    memory=16151 * _MIB,
 )
 
 # A100 datasheet, 2021, 80 GB PCIe model: 9.7 TFLOP/s double, 156 TF32, 312 bfloat16 and half, 1,935 GB/s, 64
@@ -90,6 +98,7 @@ _A100 = Profile(
     float64_flops=9.7 * _TERA,
     memory_bandwidth=1935 * _GIGA,
     bus_bandwidth=32 * _GIGA,
+    memory=81051 * _MIB,
 )
 
 # H100 datasheet, 2023, SXM model: 34 TFLOP/s double; 989 TF32, 1,979 bfloat16 and half, all three with
@@ -102,11 +111,17 @@ _H100 = Profile(
     float64_flops=34 * _TERA,
     memory_bandwidth=3350 * _GIGA,
     bus_bandwidth=64 * _GIGA,
+    memory=81000 * _MIB,
 )
 
 # A name of `PROFILES`, a profile, or a mapping with its fields.
 ProfileLike: TypeAlias = str | Profile | Mapping[str, Any]
 PROFILES: dict[str, Profile] = {profile.name: profile for profile in (_T4, _V100, _A100, _H100)}
+
+
+def usable_memory(profile: Profile) -> int:
+    """Bytes that TensorFlow's allocator gets of such a device, about; 0 if the profile says nothing of memory."""
+    return max(0, int((profile.memory - _CONTEXT_BYTES) * (1 - _LEFT_FREE)))
 
 
 def device_name(profile: str) -> str:

@@ -167,7 +167,7 @@ def raw_clock() -> Callable[[], int]:
 
 
 def queue_clock() -> Callable[[], int]:
-    """A function that tells how much longer the devices have work queued, in nanoseconds of the virtual clock."""
+    """A function that returns how much longer the devices have queued work, in nanoseconds of the virtual clock."""
     state = _state()
     readings = [DeviceReading() for _ in range(state.count)]
     pointers = [ctypes.byref(reading) for reading in readings]

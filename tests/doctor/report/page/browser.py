@@ -74,10 +74,10 @@ class Browser:
         )
 
     def until(self, condition: str) -> None:
-        """Wait for a condition, ten seconds at most."""
+        """Wait for a condition, a minute at most."""
         from selenium.webdriver.support.ui import WebDriverWait
 
-        WebDriverWait(self.driver, 10, 0.02).until(lambda _: self.script(condition), condition)
+        WebDriverWait(self.driver, 60, 0.02).until(lambda _: self.script(condition), condition)
 
     def text(self, selector: str) -> str:
         return str(self.script("document.querySelector(arguments[0]).textContent", selector))

@@ -7,7 +7,13 @@ import json
 from typing import Any
 
 from stoker.records import Record
-from tests.samples import sample_finding, sample_record, sample_simulated_record, sample_timeline
+from tests.samples import (
+    sample_finding,
+    sample_memory_book,
+    sample_record,
+    sample_simulated_record,
+    sample_timeline,
+)
 
 HOSTILE = (
     "</script><script>window.hacked=1</script>",
@@ -86,6 +92,7 @@ def full_record(**changes: Any) -> Record:
         "tables": tables,
         "sources": [source(34, 15)],
         "memory": [[0.2 * n, 4e8 + 1e6 * n, 2e8 if n > 20 else None] for n in range(60)],
+        "memory_book": sample_memory_book(),
         "environment": {"platform": "Linux", "cores": 8, "memory": 25_000_000_000, "TF_XLA_FLAGS": "--x"},
         "notes": ["reads are cheap on a synchronous CPU"],
     }
@@ -95,7 +102,7 @@ def full_record(**changes: Any) -> Record:
 def hostile_record() -> Record:
     """The same record with markup, script and broken characters in every text that comes from the user."""
     plain = json.loads(json.dumps(full_record().to_json()))
-    kept = {"schema", "kind", "path", "account", "state", "evidence", "versions"}
+    kept = {"schema", "kind", "path", "account", "state", "evidence", "versions", "role"}
 
     def poisoned(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
@@ -161,7 +168,16 @@ def huge_record(steps: int = 100_000, findings: int = 500) -> Record:
 def first_record() -> dict[str, Any]:
     """As JSON of schema 1 before step times, timeline, prices, memory, sources and environment were kept."""
     data = json.loads(json.dumps(sample_record().to_json()))
-    for name in ("step_times", "timeline", "what_if", "memory", "sources", "environment", "tables", "notes"):
+    for name in (
+        "step_times",
+        "timeline",
+        "what_if",
+        "memory",
+        "sources",
+        "environment",
+        "tables",
+        "notes",
+    ):
         del data[name]
     for finding in data["findings"]:
         del finding["what_if"], finding["detail"]

@@ -85,6 +85,7 @@ def test_the_page_carries_every_section() -> None:
         "traces",
         "copies",
         "memory",
+        "memory_book",
         "functions",
         "tunings",
     ):
@@ -93,6 +94,26 @@ def test_the_page_carries_every_section() -> None:
     assert (first["price"], first["range"], first["first"]) == ("3.1x", "2.6x to 3.5x", True)
     assert max(data["excerpts"][0]["heat"]) == 1
     assert data["examples"]["sync-in-loop"]["before"] != data["examples"]["sync-in-loop"]["after"]
+
+
+def test_the_memory_book_is_stacked_from_what_stays_to_what_goes() -> None:
+    (book,) = data_of(document.page(full_record()))["memory_book"]
+    assert book["lead"] == "11.2 GiB of 15.0 GiB were in use at the peak of a step, 75%."
+    assert [role["name"] for role in book["stack"]] == [
+        "weights",
+        "optimizer",
+        "input",
+        "activations",
+        "gradients",
+        "other",
+    ]
+    assert [len(role["values"]) for role in book["stack"]] == [len(book["at"])] * 6
+    roles = {role["name"]: role for role in book["roles"]}
+    assert list(roles) == ["activations", "optimizer", "weights", "other"]
+    first = roles["activations"]["owners"][0]
+    assert (first["where"], first["layer"], first["size"]) == ("train.py:48", "model/conv_stack", "5.0 GiB")
+    assert first["facts"] == "2 pieces · largest float32[256,112,112,64] of model/conv_stack/Conv2D"
+    assert sum(owner["share"] for role in book["roles"] for owner in role["owners"]) == pytest.approx(1)
 
 
 def test_what_the_tuner_did_is_a_section() -> None:
@@ -165,7 +186,7 @@ def test_a_huge_run_stays_a_small_file() -> None:
 def test_numbers_that_json_does_not_know() -> None:
     record = full_record(step_times=[0.1, float("nan"), float("inf")] * 10)
     assert data_of(document.page(record))["steps"]["ms"][1] is None
-    assert data.portable({"a": [float("-inf"), 1.5]}) == {"a": [None, 1.5]}
+    assert data.make_portable({"a": [float("-inf"), 1.5]}) == {"a": [None, 1.5]}
 
 
 @pytest.mark.parametrize("seed", range(40))

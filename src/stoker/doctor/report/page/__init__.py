@@ -3,6 +3,6 @@
 | module | subject |
 |---|---|
 | document | the file itself: data, scripts, styles, and a policy that lets nothing else run |
-| data, findings, tables, pipelines, tunings, before_after | what the page shows, as plain JSON values |
+| data, findings, tables, pipelines, memory, tunings, before_after | what the page shows, as plain JSON values |
 | assets/ | what draws it |
 """

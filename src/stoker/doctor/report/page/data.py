@@ -15,9 +15,10 @@ from stoker.doctor.report.headline import sentence
 from stoker.doctor.report.page import tables
 from stoker.doctor.report.page.before_after import examples
 from stoker.doctor.report.page.findings import excerpts, findings, order
+from stoker.doctor.report.page.memory import memory_book
 from stoker.doctor.report.page.pipelines import pipelines
 from stoker.doctor.report.page.tunings import tunings
-from stoker.doctor.report.words import MEANINGS, rate
+from stoker.doctor.report.words import MEANINGS, list_notes, rate
 from stoker.records import ACCOUNTS, Record, SpanRow
 from stoker.units import duration, size
 
@@ -50,8 +51,9 @@ def run_data(record: Record) -> dict[str, Any]:
         "functions": tables.functions(record),
         "checkpoints": tables.sites(record.tables.checkpoints),
         "memory": _memory(record),
+        "memory_book": memory_book(record),
         "environment": _environment(record),
-        "notes": _notes(record),
+        "notes": list_notes(record),
     }
 
 
@@ -181,19 +183,14 @@ def _fact(name: str, value: Any) -> str:
     return f"{value:.0%} of the processors" if name == OTHER_WORK else str(value)
 
 
-def _notes(record: Record) -> list[str]:
-    of_findings = dict.fromkeys(f.detail["note"] for f in record.findings if "note" in f.detail)
-    return [*record.notes, *of_findings]
-
-
-def portable(value: Any) -> Any:
+def make_portable(value: Any) -> Any:
     """The value without what a page cannot carry: NaN, infinity, bytes of file names that are no characters."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {portable(str(key)): portable(item) for key, item in value.items()}
+        return {make_portable(str(key)): make_portable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [portable(item) for item in value]
+        return [make_portable(item) for item in value]
     return value

@@ -15,14 +15,14 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from stoker.doctor.report.page.data import portable, run_data
+from stoker.doctor.report.page.data import make_portable, run_data
 from stoker.errors import UsageError
 from stoker.records import Record
 
 _STYLES = ("uPlot.min.css", "page.css")
 # In this order, each a block of its own: the library, then ours.
 _LIBRARY = ("uPlot.iife.min.js",)
-_OURS = ("dom.js", "charts.js", "findings.js", "sections.js", "compare.js", "main.js")
+_OURS = ("dom.js", "charts.js", "findings.js", "memory.js", "sections.js", "compare.js", "main.js")
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
@@ -33,7 +33,7 @@ def page(record: Record) -> str:
 
 def draw(data: dict[str, Any]) -> str:
     """A page from its data."""
-    values = portable(data)
+    values = make_portable(data)
     text = json.dumps(values, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return _assemble(values, text)
 
@@ -53,7 +53,7 @@ def _assemble(values: dict[str, Any], text: str) -> str:
     scripts = ["\n".join(_asset(name) for name in names) for names in (_LIBRARY, _OURS)]
     styles = ["\n".join(_asset(name) for name in _STYLES)]
     policy = (
-        f"default-src 'none'; script-src {_hashes(scripts)}; style-src {_hashes(styles)}; "
+        f"default-src 'none'; script-src {list_hashes(scripts)}; style-src {list_hashes(styles)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
     title = html.escape(f"Stoker: {values['title']}")
@@ -78,7 +78,7 @@ def _assemble(values: dict[str, Any], text: str) -> str:
 
 
 def escape_script(text: str) -> str:
-    """JSON that cannot end the block it stands in; it means the same to a JSON parser."""
+    """JSON that cannot end the HTML block around it; a JSON parser reads the same."""
     return "".join(_ESCAPES.get(character, character) for character in text)
 
 
@@ -91,6 +91,7 @@ def _asset(name: str) -> str:
     )
 
 
-def _hashes(blocks: list[str]) -> str:
+def list_hashes(blocks: list[str]) -> str:
+    """The hashes of scripts or styles, as a Content-Security-Policy lists them."""
     digests = (hashlib.sha256(block.encode("utf-8")).digest() for block in blocks)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)

@@ -7,10 +7,9 @@ from collections import defaultdict
 from typing import Any
 
 from stoker.doctor.report.headline import first_to_change
-from stoker.doctor.report.whatif import times
 from stoker.doctor.report.words import MINOR, evidence
 from stoker.records import Finding, Record, WhatIf, speedup_without
-from stoker.units import duration
+from stoker.units import duration, times
 
 _MAX_ROWS = 60
 
@@ -66,7 +65,7 @@ def _finding(finding: Finding, record: Record) -> dict[str, Any]:
 
 
 def _evidence(finding: Finding) -> str:
-    """The figures; what changed from call to call has a list of its own."""
+    """The figures; what changed from call to call is in a separate list."""
     detail = finding.detail.copy()
     detail.pop("changes", None)
     return (
@@ -97,7 +96,7 @@ def excerpts(record: Record) -> list[dict[str, Any]]:
 
 
 def order(record: Record) -> dict[str, Any] | None:
-    """The repairs in the order to make them, those left out that would add nothing any more."""
+    """The repairs in the order to make them, without those that would add nothing to the others."""
     what_if = record.what_if
     if what_if is None:
         return None

@@ -18,11 +18,14 @@ def pipelines(record: Record) -> dict[str, Any]:
     inputs = {stall.slug for stall in stalls().values() if stall.account == "input"}
     blamed = {(f.file, f.line): f for f in record.findings if f.kind in inputs}
     shown = sorted(record.tables.pipelines, key=lambda row: -row.wait_s)[:_MAX_PIPELINES]
-    return {"written": [_written(row, blamed) for row in shown], "ran": _ran(record)}
+    return {
+        "written": [_show_pipeline(row, blamed) for row in shown],
+        "ran": _list_profiled_pipelines(record),
+    }
 
 
-def _written(row: PipelineRow, blamed: dict[tuple[str, int], Finding]) -> dict[str, Any]:
-    slow = _slow(row.stages, blamed)
+def _show_pipeline(row: PipelineRow, blamed: dict[tuple[str, int], Finding]) -> dict[str, Any]:
+    slow = _find_blamed_stage(row.stages, blamed)
     stages = [
         {
             "name": stage.name,
@@ -39,8 +42,10 @@ def _written(row: PipelineRow, blamed: dict[tuple[str, int], Finding]) -> dict[s
     return {"stages": stages, "facts": " · ".join(facts)}
 
 
-def _slow(stages: list[PipelineStage], blamed: dict[tuple[str, int], Finding]) -> PipelineStage | None:
-    """The stage a finding speaks of: at its line, and where several are there, the one it names."""
+def _find_blamed_stage(
+    stages: list[PipelineStage], blamed: dict[tuple[str, int], Finding]
+) -> PipelineStage | None:
+    """The stage that a finding is about: the one at its line or, of several, the one it names."""
     for stage in stages:
         finding = blamed.get((stage.file or "", stage.line or 0))
         if finding is None:
@@ -54,7 +59,7 @@ def _slow(stages: list[PipelineStage], blamed: dict[tuple[str, int], Finding]) -
     return None
 
 
-def _ran(record: Record) -> list[dict[str, Any]]:
+def _list_profiled_pipelines(record: Record) -> list[dict[str, Any]]:
     """Paths such as `Iterator::Root::Prefetch::BatchV2` made into trees."""
     times: dict[tuple[str, ...], tuple[float, int]] = {}
     for row in record.tables.stages:

@@ -101,7 +101,7 @@ function orderOf(order) {
     el("span", "with-bar", row.together, bar(row.gain / most, "a-compute"))]);
   return el("details", "example", el("summary", "", `In which order: all of them ${order.all} faster (${order.range})`),
     table(["", "change", "kind", "alone", "with all above"], rows, [3]),
-    order.assumptions.length ? el("div", "quiet", "This is a model. It assumes:",
+    order.assumptions.length ? el("div", "quiet", "The prices assume:",
       el("ul", "", order.assumptions.map((text) => el("li", "", prose(text))))) : null);
 }
 
@@ -116,7 +116,7 @@ function findingsSection() {
   // Hundreds of small ones are only built when someone asks for them.
   if (rest) rest.addEventListener("toggle", () => { if (rest.open && !rest.querySelector(".folds")) rest.append(folds(minor)); });
   return section("findings", "What to change",
-    el("p", "lead", dear.length ? "Dearest first. The figure is how much faster the run would be without it; heat in the margin is time lost."
+    el("p", "lead", dear.length ? "Most costly first. The figure is how much faster the steps after the first would be without it; heat in the margin is time lost."
       : "Nothing here costs 2 % or more."),
     orderOf(data.order), folds(dear), rest);
 }

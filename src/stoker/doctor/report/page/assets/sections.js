@@ -127,6 +127,7 @@ function runSections() {
     tuningsSection(),
     copiesSection(),
     functionsSection(),
+    data.memory_book.length ? memoryBookSection(data.memory_book) : null,
     data.memory ? memorySection(data.memory) : null,
     environmentSection(),
   ];

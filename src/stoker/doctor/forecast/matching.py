@@ -1,0 +1,74 @@
+"""Which allocation of one run is which of another, made at another batch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+
+from stoker.doctor.forecast.trace import StepTrace, TracedAllocation
+
+# The op, for what it allocates, its bytes (-1 if they change with the batch), and a number.
+AllocationKey = tuple[str, str, int, int]
+AllocationName = tuple[str, str]
+
+
+def match_allocations(traces: Sequence[StepTrace]) -> list[list[AllocationKey]]:
+    """A key for each allocation of each trace; what is the same allocation in several traces has the same key.
+
+    An op of a graph has a name of its own, but eager ops and copies to the device are many of one name, and their
+    order is not the same in every run. So those of the same size in all traces belong together, and the others by the
+    order of their sizes: what is larger than another at one batch is so at every batch.
+    """
+    common = _sizes_in_all(traces)
+    return [list(_keys(trace.allocations, common)) for trace in traces]
+
+
+def _keys(
+    allocations: Sequence[TracedAllocation], common: dict[AllocationName, Counter[int]]
+) -> Iterator[AllocationKey]:
+    rank = _rank_growing(allocations, common)
+    seen: Counter[tuple[str, str, int]] = Counter()
+    for number, one in enumerate(allocations):
+        if number in rank:
+            yield (one.op, one.region, -1, rank[number])
+        else:
+            size = (one.op, one.region, one.bytes)
+            yield (*size, seen[size])
+            seen[size] += 1
+
+
+def _sizes_in_all(traces: Sequence[StepTrace]) -> dict[AllocationName, Counter[int]]:
+    """For each name, the sizes that every trace has, and how often."""
+    tables = [_sizes_by_name(trace.allocations) for trace in traces]
+    names = {name for table in tables for name in table}
+    return {
+        name: reduce(lambda one, other: one & other, (table.get(name, Counter()) for table in tables))
+        for name in names
+    }
+
+
+def _sizes_by_name(allocations: Iterable[TracedAllocation]) -> dict[AllocationName, Counter[int]]:
+    sizes: dict[AllocationName, Counter[int]] = {}
+    for one in allocations:
+        sizes.setdefault((one.op, one.region), Counter())[one.bytes] += 1
+    return sizes
+
+
+def _rank_growing(
+    allocations: Sequence[TracedAllocation], common: dict[AllocationName, Counter[int]]
+) -> dict[int, int]:
+    """The numbers of the allocations that not all traces have, with their ranks, the largest first."""
+    left = {name: Counter(sizes) for name, sizes in common.items()}
+    growing: dict[AllocationName, list[int]] = {}
+    for number, one in enumerate(allocations):
+        name = (one.op, one.region)
+        if left[name][one.bytes]:
+            left[name][one.bytes] -= 1
+        else:
+            growing.setdefault(name, []).append(number)
+    return {
+        number: rank
+        for numbers in growing.values()
+        for rank, number in enumerate(sorted(numbers, key=lambda number: -allocations[number].bytes))
+    }

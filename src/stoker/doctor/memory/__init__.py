@@ -1,0 +1,20 @@
+"""Who owns the device's memory: every byte at the peak has a line, a layer and a role.
+
+TensorFlow's profiler reports each allocation and each deallocation of a device with its op. What was allocated before
+the window began (weights, optimizer slots, resident data) is found among the living Python objects. A book is the two
+put together, at the moment when most memory was in use.
+
+| module | what it does |
+|---|---|
+| events | allocations and deallocations, read from a window of the profiler |
+| births | the lines that made layers, optimizers, variables and large tensors |
+| makers | the hooks that note births, open scopes and mark eager ops |
+| inventory | what is alive on the devices before a window begins |
+| owners | from an op of a graph, or an eager op, to its line, layer and role |
+| book | the book of a device: what is alive at the peak, and the curve of the step around it |
+| exhausted | what is said when memory runs out |
+| watching | from a window of the profiler to the books; a window around one call |
+
+`doctor/probes/memory_book.py` decides when a window is taken. The values in the record are those of
+`records/memory.py`.
+"""

@@ -1,0 +1,277 @@
+"""The book of a device: what is alive when most memory is in use, by owner, and the curve of the step around it."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from stoker.doctor.attach.gently import gently
+from stoker.doctor.attach.sites import shown_path
+from stoker.doctor.memory.events import MemoryEvent
+from stoker.doctor.memory.inventory import Holding
+from stoker.doctor.memory.owners import Owner
+from stoker.records import ROLES, DeviceMemory, LargestTensor, MemoryOwner, MemoryPoint
+
+MAX_OWNERS = 200
+_MAX_POINTS = 240
+# What is in use between two steps is this near to the least, as a share of what a step adds.
+_BETWEEN_STEPS = 0.05
+# Peaks that are this near to each other are of steps that are alike.
+_ALIKE = 0.95
+_REST = "rounding up by the allocator, and unknown owners"
+
+_ASSIGNMENT = re.compile(r"(^|/)Assign(Sub|Add)?VariableOp(_\d+)?$")
+_PER_STEP = ("activations", "gradients", "workspace", "input")
+_VARIABLES = ("weights", "optimizer")
+
+# The owner of an allocation; the dtype's name by its number.
+OwnerOf = Callable[[MemoryEvent], Owner]
+DTypeName = Callable[[int], str]
+
+
+@dataclass
+class _Row:
+    """What one owner holds."""
+
+    bytes: int = 0
+    count: int = 0
+    largest_bytes: int = 0
+    largest: LargestTensor = field(default_factory=LargestTensor)
+
+    def add(self, size: int, largest: LargestTensor) -> None:
+        self.bytes += size
+        self.count += 1
+        if size > self.largest_bytes:
+            self.largest_bytes, self.largest = size, largest
+
+
+@dataclass(frozen=True)
+class _AtPeak:
+    """The moment of the peak: the event, what was allocated in the window and is alive, the bytes from before."""
+
+    event: MemoryEvent
+    alive: list[MemoryEvent]
+    before: int
+
+
+def make_book(
+    device: str,
+    events: Sequence[MemoryEvent],
+    holdings: Iterable[Holding],
+    owner_of: OwnerOf,
+    dtype_name: DTypeName,
+) -> DeviceMemory | None:
+    """The book of one device from the events of a window; None if nothing was allocated in it.
+
+    `holdings` is what lived before the window began and until its end, the surest first.
+    """
+    peak = _find_peak(events)
+    if peak is None:
+        return None
+    rows: dict[Owner, _Row] = {}
+    staying = list(holdings)
+    for event in peak.alive:
+        made = LargestTensor(event.shape, dtype_name(event.dtype), event.op)
+        owner = _take_over(event, made, staying) or owner_of(event)
+        rows.setdefault(owner, _Row()).add(event.bytes, made)
+    kept, rest = _fit(staying, peak.before)
+    for holding in kept:
+        owner = Owner(holding.role, holding.layer, holding.site)
+        made = LargestTensor(holding.shape, holding.dtype, holding.op)
+        rows.setdefault(owner, _Row()).add(holding.bytes, made)
+    if rest:
+        rows.setdefault(Owner("other"), _Row()).add(rest, LargestTensor(op=_REST))
+    batch, batch_bytes = _find_batch(
+        peak.alive, [owner_of(event).role for event in peak.alive], {owner.role for owner in rows}
+    )
+    return DeviceMemory(
+        device,
+        batch=batch,
+        batch_bytes=batch_bytes,
+        peak_bytes=peak.event.in_use,
+        capacity_bytes=peak.event.in_use + peak.event.available,
+        fragmentation=round(peak.event.fragmentation, 4),
+        at_peak=_owners(rows),
+        curve=_curve(events, peak, kept, owner_of),
+        run_peak_bytes=peak.event.in_use,
+    )
+
+
+def _find_peak(events: Sequence[MemoryEvent]) -> _AtPeak | None:
+    """The peak of which most is known: of steps that are alike, not the one in which the window began."""
+    highest = max((event.in_use for event in events if event.is_allocation), default=None)
+    if highest is None:
+        return None
+    alive: dict[int, MemoryEvent] = {}
+    known, best, most = 0, 0, -1
+    for place, event in enumerate(events):
+        gone = alive.pop(event.address, None)
+        known -= gone.bytes if gone is not None else 0
+        if event.is_allocation:
+            alive[event.address] = event
+            known += event.bytes
+            if known > most and event.in_use >= highest * _ALIKE:
+                best, most = place, known
+    peak = events[best]
+    living = _alive_after(events[: best + 1])
+    return _AtPeak(peak, living, max(0, peak.in_use - sum(event.bytes for event in living)))
+
+
+def _alive_after(events: Sequence[MemoryEvent]) -> list[MemoryEvent]:
+    alive: dict[int, MemoryEvent] = {}
+    for event in events:
+        alive.pop(event.address, None)
+        if event.is_allocation:
+            alive[event.address] = event
+    return list(alive.values())
+
+
+def _take_over(event: MemoryEvent, made: LargestTensor, holdings: list[Holding]) -> Owner | None:
+    """The owner of the variable whose new memory this is; its old memory is no longer among the holdings.
+
+    An update gives a variable new memory if someone still reads the old one.
+    """
+    if not _ASSIGNMENT.search(event.op):
+        return None
+    for number, holding in enumerate(holdings):
+        if (holding.shape, holding.dtype) == (made.shape, made.dtype) and holding.role in _VARIABLES:
+            del holdings[number]
+            return Owner(holding.role, holding.layer, holding.site)
+    return None
+
+
+def _fit(holdings: Iterable[Holding], room: int) -> tuple[list[Holding], int]:
+    """The holdings that fit into the bytes, and the bytes that are left. Tensors may share memory: it counts once."""
+    kept = []
+    for holding in holdings:
+        if holding.bytes <= room:
+            kept.append(holding)
+            room -= holding.bytes
+    return kept, room
+
+
+def _owners(rows: dict[Owner, _Row]) -> list[MemoryOwner]:
+    """The owners, largest first. The smallest become one for each role, if there are too many."""
+    ordered = sorted(rows.items(), key=lambda item: -item[1].bytes)
+    small: dict[str, _Row] = {}
+    for owner, row in ordered[MAX_OWNERS:]:
+        together = small.setdefault(owner.role, _Row())
+        together.add(row.bytes, row.largest)
+        together.count += row.count - 1
+    ordered = [*ordered[:MAX_OWNERS], *((Owner(role), row) for role, row in small.items())]
+    return [_owner(owner, row) for owner, row in ordered]
+
+
+def _owner(owner: Owner, row: _Row) -> MemoryOwner:
+    file, line, function = owner.site or ("", 0, "")
+    shown = shown_path(file) if file else ""
+    return MemoryOwner(shown, line, function, owner.layer, owner.role, row.bytes, row.count, row.largest)
+
+
+def _curve(
+    events: Sequence[MemoryEvent], peak: _AtPeak, kept: list[Holding], owner_of: OwnerOf
+) -> list[MemoryPoint]:
+    """Bytes by role over the step around the peak, at a bounded number of moments; every high point is kept."""
+    first, last = _step_around(events, peak.event)
+    start = events[first].at_ns
+    base = dict.fromkeys(ROLES, 0)
+    for holding in kept:
+        base[holding.role] += holding.bytes
+    known = sum(base.values())
+    alive: dict[int, tuple[str, int]] = {}
+    sums = dict.fromkeys(ROLES, 0)
+    points: list[tuple[int, MemoryPoint]] = []
+    for place, event in enumerate(gently(events[: last + 1])):
+        gone = alive.pop(event.address, None)
+        if gone is not None:
+            sums[gone[0]] -= gone[1]
+        if event.is_allocation:
+            role = owner_of(event).role
+            alive[event.address] = (role, event.bytes)
+            sums[role] += event.bytes
+        if place >= first:
+            values = {role: base[role] + sums[role] for role in ROLES}
+            _balance(values, event.in_use - known - sum(sums.values()))
+            at_ms = round((event.at_ns - start) / 1e6, 4)
+            points.append((event.in_use, MemoryPoint(at_ms, list(values.values()))))
+    return _thin(points)
+
+
+def _balance(values: dict[str, int], missing: int) -> None:
+    """Make the roles sum to what is in use: what is missing has no owner, what is too much was freed by then.
+
+    A window does not see the deallocation of everything that lived before it, so the least sure roles give way first.
+    """
+    if missing >= 0:
+        values["other"] += missing
+        return
+    for role in reversed(ROLES):
+        freed = min(values[role], -missing)
+        values[role] -= freed
+        missing += freed
+
+
+def _step_around(events: Sequence[MemoryEvent], peak: MemoryEvent) -> tuple[int, int]:
+    """The first and the last event of the step that a peak is in; a higher peak belongs to another step."""
+    least = min(event.in_use for event in events)
+    floor = least + int((peak.in_use - least) * _BETWEEN_STEPS)
+    at = bisect_left(events, peak.at_ns, key=lambda event: event.at_ns)
+    first = at
+    while first > 0 and events[first].in_use > floor and events[first - 1].in_use <= peak.in_use:
+        first -= 1
+    last = at
+    while last < len(events) - 1 and events[last].in_use > floor and events[last + 1].in_use <= peak.in_use:
+        last += 1
+    return first, last
+
+
+def _thin(points: list[tuple[int, MemoryPoint]]) -> list[MemoryPoint]:
+    """At most `_MAX_POINTS`: of each stretch the highest."""
+    stretch = -(-len(points) // _MAX_POINTS) or 1
+    stretches = [points[n : n + stretch] for n in range(0, len(points), stretch)]
+    return [max(some, key=lambda point: point[0])[1] for some in stretches]
+
+
+def _find_batch(
+    events: Iterable[MemoryEvent], roles: Iterable[str], present: set[str]
+) -> tuple[int | None, int]:
+    """The rows of a batch: the first side of most of the activations' bytes. And the bytes that grow with it."""
+    sides: Counter[int] = Counter()
+    of_step: list[tuple[int, int]] = []
+    for event, role in zip(events, roles, strict=True):
+        side = first_side(event.shape)
+        if role in _PER_STEP and side:
+            of_step.append((side, event.bytes))
+            if role == "activations":
+                sides[side] += event.bytes
+    if not sides or not present & {"weights", "gradients"}:
+        return None, 0
+    batch = sides.most_common(1)[0][0]
+    return batch, sum(size for side, size in of_step if side % batch == 0)
+
+
+def first_side(shape: str) -> int:
+    """The first side of a shape as TensorFlow writes it; 0 for a scalar."""
+    found = re.match(r"\[(\d+)", shape)
+    return int(found[1]) if found else 0
+
+
+def book_of_holdings(device: str, holdings: Iterable[Holding], in_use: int, capacity: int) -> DeviceMemory:
+    """The book of what is alive now, where no window has seen how it came to be."""
+    kept, rest = _fit(holdings, in_use)
+    rows: dict[Owner, _Row] = {}
+    for holding in kept:
+        made = LargestTensor(holding.shape, holding.dtype, holding.op)
+        owner = Owner(holding.role, holding.layer, holding.site)
+        rows.setdefault(owner, _Row()).add(holding.bytes, made)
+    if rest:
+        rows.setdefault(Owner("other"), _Row()).add(rest, LargestTensor(op=_REST))
+    return DeviceMemory(device, in_use, capacity, 0.0, _owners(rows), run_peak_bytes=in_use)
+
+
+def raise_run_peak(book: DeviceMemory, run_peak_bytes: int) -> DeviceMemory:
+    """The book with the highest peak of the whole run."""
+    return replace(book, run_peak_bytes=max(book.run_peak_bytes, run_peak_bytes))

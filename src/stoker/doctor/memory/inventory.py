@@ -1,0 +1,215 @@
+"""What is alive on the devices before a window begins: variables, eager tensors, constants of graphs.
+
+One pass over the objects that Python's garbage collector knows finds them all, whoever made them. It takes tens of
+milliseconds, so it is made once for a window.
+"""
+
+from __future__ import annotations
+
+import gc
+import linecache
+import re
+import sys
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from stoker.doctor.attach.sites import SiteKey
+from stoker.doctor.memory.births import Births
+from stoker.tf_internals import eager, graphs, keras_layers, keras_optimizers
+from stoker.tf_internals.types import Graph, Layer, Metric, Optimizer, Tensor, Variable
+
+_DEVICE = re.compile(r"device:(GPU:\d+)$")
+# Allocators give memory in pieces of this size.
+PIECE_BYTES = 256
+_SMALL_BYTES = 4096
+_APPENDED = re.compile(r"\b(\w+)(?:\.(?:append|extend)\(|\s*\+=)")
+_ASSIGNED = re.compile(r"(\w+)\s*(?::[^=]+)?=[^=]")
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Something that holds memory of a device."""
+
+    device: str
+    role: str
+    bytes: int
+    shape: str
+    dtype: str
+    op: str
+    layer: str = ""
+    site: SiteKey | None = None
+
+
+@dataclass
+class Inventory:
+    """What was alive, and the objects that name the owners of what comes later."""
+
+    variables: list[Holding] = field(default_factory=list)
+    constants: list[Holding] = field(default_factory=list)
+    # Tensors are asked for again when the window is over: those that are gone are not counted.
+    tensors: list[tuple[weakref.ref[Tensor], Holding]] = field(default_factory=list)
+    graphs: list[weakref.ref[Graph]] = field(default_factory=list)
+    # Layers and optimizers by their names.
+    named: dict[str, weakref.ref[Any]] = field(default_factory=dict)
+
+    def holdings(self, device: str) -> list[Holding]:
+        """What has lived on a device until now, the surest first."""
+        living = [holding for tensor, holding in self.tensors if tensor() is not None]
+        return [held for held in (*self.variables, *living, *self.constants) if held.device == device]
+
+
+def refresh_names(inventory: Inventory, has_keras: bool) -> None:
+    """Add the graphs, layers and optimizers that were made since."""
+    found = _find(has_keras)
+    inventory.graphs = [weakref.ref(graph) for graph in found.graphs]
+    inventory.named |= {str(one.name): weakref.ref(one) for one in (*found.layers, *found.optimizers)}
+
+
+@dataclass
+class _Found:
+    """The objects of interest, sorted by kind."""
+
+    tensors: list[Tensor] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+    graphs: list[Graph] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
+    optimizers: list[Optimizer] = field(default_factory=list)
+    metrics: list[Metric] = field(default_factory=list)
+
+
+def take_inventory(births: Births, has_keras: bool) -> Inventory:
+    """Look at everything that is alive."""
+    found = _find(has_keras)
+    inventory = Inventory()
+    inventory.named = {str(one.name): weakref.ref(one) for one in (*found.layers, *found.optimizers)}
+    owners = dict(_owners_of_variables(found, births))
+    for variable in found.variables:
+        role, layer_name, site = owners.get(id(variable), ("weights", "", None))
+        holding = _hold(variable, variable.device, role, str(variable.name))
+        if holding is not None:
+            born = site or births.site_of(variable)
+            inventory.variables.append(replace(holding, layer=layer_name, site=born))
+    inventory.graphs = [weakref.ref(graph) for graph in found.graphs]
+    for graph in found.graphs:
+        inventory.constants.extend(_constants(graph))
+    captured = _captured(found.graphs)
+    named, appended = _lines_of_globals()
+    for tensor in found.tensors:
+        site = births.site_of(tensor) or named.get(id(tensor))
+        role = "constants" if id(tensor) in captured else "input" if site is not None else "other"
+        site = site or appended.get(id(tensor))
+        holding = _hold(tensor, tensor.backing_device, role, "tensor")
+        if holding is not None:
+            inventory.tensors.append((weakref.ref(tensor), replace(holding, site=site)))
+    return inventory
+
+
+def path_of(layer: Layer | None) -> str:
+    """The path of a layer through the models it is in; empty for None."""
+    return "" if layer is None else str(getattr(layer, "path", None) or layer.name)
+
+
+def _constants(graph: Graph) -> Iterator[Holding]:
+    """The large constants of a graph. Whole numbers stay on the host."""
+    for op in graph.get_operations():
+        if op.type == "Const" and op.outputs[0].dtype.is_floating and _size(op.outputs[0]) >= _SMALL_BYTES:
+            made = _hold(op.outputs[0], op.device or "/device:GPU:0", "constants", op.name)
+            if made is not None:
+                yield made
+
+
+def _find(has_keras: bool) -> _Found:
+    found = _Found()
+    lists: dict[type, list[Any] | None] = {}
+    wanted: list[tuple[type, list[Any]]] = [
+        (eager.tensor_type(), found.tensors),
+        (eager.variable_type(), found.variables),
+        (graphs.graph_type(), found.graphs),
+    ]
+    if has_keras:
+        import keras
+
+        wanted += [
+            (keras.Layer, found.layers),
+            (keras_optimizers.optimizer_type(), found.optimizers),
+            (keras.Metric, found.metrics),
+        ]
+    missing = object()
+    for thing in gc.get_objects():
+        kind = type(thing)
+        target = lists.get(kind, missing)
+        if target is missing:
+            target = lists[kind] = next((to for of, to in wanted if issubclass(kind, of)), None)
+        if target is not None:
+            target.append(thing)  # type: ignore[attr-defined]
+    return found
+
+
+def _owners_of_variables(
+    found: _Found, births: Births
+) -> Iterator[tuple[int, tuple[str, str, SiteKey | None]]]:
+    """The role, the layer and the line of TensorFlow's variables that Keras made, by their ids."""
+    makers = (
+        *(("weights", path_of(one), one, keras_layers.own_variables(one)) for one in found.layers),
+        *(("optimizer", "", one, one.variables) for one in found.optimizers),
+        *(("other", "", one, one.variables) for one in found.metrics),
+    )
+    for role, layer, maker, variables in makers:
+        for variable in variables:
+            for one in keras_layers.tensorflow_variables(variable):
+                yield id(one), (role, layer, births.site_of(maker))
+
+
+def _lines_of_globals() -> tuple[dict[int, SiteKey], dict[int, SiteKey]]:
+    """The lines that first set the program's global variables, by the ids of their values.
+
+    And for what is in global lists, the lines that first append to them.
+    """
+    program = sys.modules.get("__main__")
+    file = getattr(program, "__file__", None)
+    if program is None or file is None:
+        return {}, {}
+    lines: dict[str, int] = {}
+    appends: dict[str, int] = {}
+    for number, text in enumerate(linecache.getlines(file), 1):
+        assigned = _ASSIGNED.match(text)
+        if assigned:
+            lines.setdefault(assigned[1], number)
+        for name in _APPENDED.findall(text):
+            appends.setdefault(name, number)
+    named: dict[int, SiteKey] = {}
+    appended: dict[int, SiteKey] = {}
+    for name, thing in list(vars(program).items()):
+        if isinstance(thing, list) and name in appends:
+            appended.update((id(one), (file, appends[name], "<module>")) for one in list(thing))
+        elif name in lines:
+            named[id(thing)] = (file, lines[name], "<module>")
+    return named, appended
+
+
+def _captured(found: Iterable[Graph]) -> set[int]:
+    """The ids of the tensors that functions have captured."""
+    return {id(outside) for graph in found for outside, _ in graph.captures}
+
+
+def _hold(thing: Tensor | Variable, device: str | None, role: str, op: str) -> Holding | None:
+    """What a tensor or variable holds; None if it is not on a device, or holds no plain values."""
+    placed = _DEVICE.search(device or "")
+    size = _size(thing)
+    if placed is None or not size:
+        return None
+    pieces = -(-size // PIECE_BYTES) * PIECE_BYTES
+    shape = str(thing.shape.as_list()).replace(" ", "")
+    return Holding(f"/{placed[1]}", role, pieces, shape, thing.dtype.name, op)
+
+
+def _size(thing: Tensor | Variable) -> int:
+    """The bytes of its values; 0 for resources, text, and what has no fixed shape."""
+    if not (
+        thing.dtype.is_floating or thing.dtype.is_integer or thing.dtype.is_complex or thing.dtype.is_bool
+    ):
+        return 0
+    shape = thing.shape
+    return int(thing.dtype.size) * int(shape.num_elements() or 0) if shape.is_fully_defined() else 0

@@ -1,0 +1,20 @@
+"""The memory book: who owned the devices' memory at the peak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stoker.doctor.probes.measurements import ProbePart
+
+if TYPE_CHECKING:
+    from stoker.records import DeviceMemory, FailedAllocation
+
+
+@dataclass(frozen=True)
+class MemoryPart(ProbePart):
+    """The book of each device, of the window with its highest peak."""
+
+    books: list[DeviceMemory] = field(default_factory=list)
+    # The allocation that failed, if the run ended for want of memory.
+    failed: FailedAllocation | None = None
