@@ -76,6 +76,7 @@ def test_host_conversion_takes_value_context_and_type() -> None:
     with recorded(eager.host_conversion()) as calls:
         tf.constant(array)
     assert calls[0][0] is array
+    assert calls[0][1] is eager.current_context()
     assert len(calls[0]) in (2, 3)
 
 
@@ -151,3 +152,11 @@ def test_ops_run_at_once_unless_they_are_traced() -> None:
 
     note()
     assert (eager.is_eager(), traced) == (True, [False])
+
+
+def test_a_variable_passes_where_it_is_made() -> None:
+    """`variable_creation` and `variable_type`."""
+    with recorded(eager.variable_creation()) as calls:
+        made = tf.Variable([1.0, 2.0])
+    assert [call[0] is made for call in calls] == [True]
+    assert isinstance(made, eager.variable_type())

@@ -53,6 +53,7 @@ def test_is_compiled_by_xla() -> None:
 def test_silence_retracing_warning(silent: bool, caplog: pytest.LogCaptureFixture) -> None:
     logger = logging.getLogger("tensorflow")
     logger.addHandler(caplog.handler)
+    caplog.set_level(logging.WARNING, "tensorflow")
     double = tf.function(lambda x: 2 * x)
     if silent:
         functions.silence_retracing_warning(double)

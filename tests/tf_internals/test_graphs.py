@@ -121,3 +121,10 @@ def test_an_op_is_made_by_the_name_of_its_kind() -> None:
         return made
 
     assert float(double(tf.constant(2.0))) == 4.0
+
+
+def test_functions_are_traced_into_graphs_of_that_type() -> None:
+    """`graph_type`."""
+    concrete = tf.function(lambda x: x + 1).get_concrete_function(tf.TensorSpec(()))
+    assert isinstance(concrete.graph, graphs.graph_type())
+    assert not isinstance(tf.Graph(), graphs.graph_type())

@@ -126,3 +126,32 @@ def test_losses_module_scales_for_replicas() -> None:
     with recorded((module, "scale_loss_for_distribution")) as calls:
         keras.losses.MeanSquaredError()(tf.zeros((2, 1)), tf.ones((2, 1)))
     assert len(calls) == 1
+
+
+def test_every_layer_passes_where_it_is_made() -> None:
+    """`layer_creation`."""
+    with recorded(keras_layers.layer_creation()) as calls:
+        made = keras.Sequential([keras.layers.Dense(1)])
+    assert {id(call[0]) for call in calls} >= {id(made), id(made.layers[0])}
+
+
+def test_tensorflow_variables_are_those_behind_keras_own() -> None:
+    layer = keras.layers.Dense(1)
+    layer.build((None, 2))
+    (own,) = keras_layers.tensorflow_variables(layer.kernel)
+    assert isinstance(own, tf.Variable)
+    assert own.shape == (2, 1)
+
+
+def test_a_scope_of_keras_knows_who_opened_it() -> None:
+    """`scope_entry`: the scope of a second call has another name, its caller is the same."""
+    layer, names = keras.layers.Dense(1, name="one"), list[str]()
+    layer.build((None, 2))
+
+    def call_twice(x: tf.Tensor) -> None:
+        names.extend(layer(x).op.name for _ in range(2))
+
+    with recorded(keras_layers.scope_entry()) as calls:
+        tf.function(call_twice).get_concrete_function(tf.TensorSpec((1, 2)))
+    assert layer in [call[0].caller for call in calls]
+    assert names[0].split("/")[0] != names[1].split("/")[0]

@@ -106,3 +106,12 @@ def test_muon_leaves_vectors_to_adam() -> None:
     optimizer, (vector, matrix) = built(keras.optimizers.Muon())
     assert keras_optimizers.is_left_to_adam(optimizer, vector)
     assert not keras_optimizers.is_left_to_adam(optimizer, matrix)
+
+
+def test_an_optimizer_passes_where_it_is_made() -> None:
+    """`variable_tracking` and `optimizer_type`."""
+    with recorded(keras_optimizers.variable_tracking()) as calls:
+        made = keras.optimizers.Adam()
+    assert calls
+    assert all(call[0] is made for call in calls)
+    assert isinstance(made, keras_optimizers.optimizer_type())

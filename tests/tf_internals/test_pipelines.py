@@ -73,6 +73,7 @@ def test_unbatch_dense() -> None:
 def test_batch_size_of() -> None:
     assert pipelines.batch_size_of(NUMBERS.batch(4).prefetch(1)) == 4
     assert pipelines.batch_size_of(NUMBERS.batch(4).map(lambda x: x + 1)) == -1
+    assert pipelines.batch_size_of(NUMBERS.map(lambda x: x + 1)) == -1
 
 
 def test_shard_by_files_reads_every_other_file(tmp_path: Path) -> None:

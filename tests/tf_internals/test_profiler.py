@@ -25,6 +25,25 @@ def test_a_session_gives_a_trace_with_marks(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_session_exports_all_events(tmp_path: Path) -> None:
+    """`space_parser`; the marks of the program are in the lines of its threads."""
+    session = getattr(*profiler.new_session())()
+    session.start(str(tmp_path), {})
+    mark = profiler.trace_me()("a mark of ours")
+    tf.constant(1) + 1
+    mark.Stop()
+    session.export_to_tb()
+    (file,) = tmp_path.rglob("*.xplane.pb")
+    space = profiler.space_parser()(file.read_bytes())
+    names = {
+        (line.name, plane.event_metadata[event.metadata_id].name)
+        for plane in space.planes
+        for line in plane.lines
+        for event in line.events
+    }
+    assert ("python", "a mark of ours") in names
+
+
 def test_the_public_profiler_makes_its_session_there(tmp_path: Path) -> None:
     """`new_session` and `is_profiling`."""
     is_profiling = profiler.is_profiling()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -113,9 +115,27 @@ def test_a_function_that_was_dropped_can_be_registered_again() -> None:
     definition = recorded_ops.compiled_function(name)
     assert definition is not None
     definition.signature.name = "a_name_nobody_has"
-    recorded_ops.register_function(definition)
-    recorded_ops.register_function(definition)
+    assert recorded_ops.register_function(definition)
+    assert not recorded_ops.register_function(definition)
     assert float(recorded_ops.run_op("a_name_nobody_has", inputs, attributes, 1)[0]) == 8.0
+    recorded_ops.drop_function(definition)
+    assert recorded_ops.compiled_function("a_name_nobody_has") is None
+
+
+def test_a_watch_that_another_thread_ends_goes_at_the_next_op() -> None:
+    from tensorflow.python.eager import context
+
+    seen: list[str] = []
+    stop = recorded_ops.watch_ops(lambda name, *rest: seen.append(name))
+    assert stop is not None
+    tf.constant(1.0) + 1.0
+    ending = threading.Thread(target=stop)
+    ending.start()
+    ending.join()
+    before = list(seen)
+    tf.constant(1.0) + 1.0
+    assert seen == before
+    assert list(context.context().op_callbacks) == []
 
 
 def test_variable_type_tells_variables_from_other_resources() -> None:
@@ -149,3 +169,17 @@ def test_a_definition_tells_whether_xla_compiles_it(jit_compile: bool) -> None:
     definition = recorded_ops.compiled_function(name)
     assert definition is not None
     assert recorded_ops.is_compiled_by_xla(definition) is jit_compile
+
+
+def test_a_definition_survives_its_bytes() -> None:
+    function = tf.function(lambda x: x + 1.0).get_concrete_function(tf.TensorSpec([], tf.float32))
+    definition = recorded_ops.compiled_function(function.name.decode())
+    assert definition is not None
+    assert recorded_ops.parse_function(definition.SerializeToString()) == definition
+
+
+@pytest.mark.parametrize("shape", [None, [], [2, None]])
+def test_a_handle_knows_the_shape_of_its_variable(shape: list[int | None] | None) -> None:
+    value = tf.zeros([2, 3]) if shape != [] else tf.zeros([])
+    variable = tf.Variable(value, shape=tf.TensorShape(shape))
+    assert recorded_ops.variable_shape(variable.handle) == shape

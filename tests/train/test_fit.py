@@ -17,7 +17,7 @@ import tensorflow as tf
 import stoker
 from stoker.train.execution.feeding import memory
 from stoker.train.execution.feeding.resident import order_of
-from stoker.train.execution.hooks import wanting_every_batch
+from stoker.train.execution.hooks import list_batch_callbacks
 from stoker.train.loop.progress import Bar
 from stoker.train.planning import decide, trials
 from stoker.train.planning.largest_batch import BatchTooLargeError
@@ -303,7 +303,7 @@ def test_only_callbacks_that_act_on_batches_slow_the_calls(tmp_path: Path) -> No
         CB.LambdaCallback(on_epoch_end=print),
         CB.ProgbarLogger(),
     ]
-    assert wanting_every_batch(quiet) == []
+    assert list_batch_callbacks(quiet) == []
     acting = [
         CB.ModelCheckpoint("m.keras", save_freq=10),
         CB.TensorBoard("logs", update_freq=5),
@@ -312,7 +312,7 @@ def test_only_callbacks_that_act_on_batches_slow_the_calls(tmp_path: Path) -> No
         CB.LambdaCallback(on_train_batch_end=print),
     ]
     for callback in acting:
-        assert wanting_every_batch([callback]) == [type(callback).__name__]
+        assert list_batch_callbacks([callback]) == [type(callback).__name__]
 
 
 def test_the_plan_and_the_pace_are_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from tests.support import ALL_CASES
 from tests.train.comparing import KerasRefuses, compare
 from tests.train.random_models import Case, cases
 
@@ -12,7 +13,11 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
 
 @settings(
-    max_examples=60, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60 if ALL_CASES else 10,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 @given(case=cases(most_layers=2))
 def test_stoker_gives_what_keras_gives(case: Case) -> None:

@@ -16,8 +16,8 @@ import tensorflow as tf
 from stoker.train.checkpoint.options import CheckpointError
 from stoker.train.execution.feed import host_random_state, restore_host_random_state
 from stoker.train.variables import (
+    find_unsavable_random_ops,
     named_variables,
-    random_ops_out_of_reach,
 )
 
 X = np.random.default_rng(0).random((32, 4), np.float32)
@@ -210,5 +210,5 @@ def test_random_ops_that_cannot_be_resumed_are_seen() -> None:
         return x + tf.random.stateless_normal([], [1, 2])
 
     spec = tf.TensorSpec([3], tf.float32)
-    assert random_ops_out_of_reach(noisy.get_concrete_function(spec).graph) == ["RandomStandardNormal"]
-    assert random_ops_out_of_reach(fine.get_concrete_function(spec).graph) == []
+    assert find_unsavable_random_ops(noisy.get_concrete_function(spec).graph) == ["RandomStandardNormal"]
+    assert find_unsavable_random_ops(fine.get_concrete_function(spec).graph) == []

@@ -8,6 +8,7 @@ TensorFlow or Keras is supported by running `tests/tf_internals` on it and mendi
 |---|---|
 | versions | which TensorFlow and Keras are supported; imports neither |
 | types | names for the types of NumPy, TensorFlow and Keras; imports none of them |
+| startup | whether TensorFlow has read its settings; does not import it |
 | eager | tensors, ops and tapes outside of graphs; the runtime's state |
 | recorded_ops | eager ops watched as they run, run again, and built into graphs |
 | functions | `tf.function`: calls, traces, conversion by AutoGraph |
@@ -18,10 +19,11 @@ TensorFlow or Keras is supported by running `tests/tf_internals` on it and mendi
 | distribution | workers, replicas and what they exchange |
 | saving | checkpoints, SavedModels and Keras files |
 | profiler | TensorFlow's profiler, and the log level of its C++ side |
-| devices | devices that are plugged in |
+| devices | devices that are plugged in; how much memory each has |
 | keras_training | Keras' trainer, callbacks and progress bar |
 | keras_data | Keras' data adapters |
 | keras_layers | layers, models and losses |
+| keras_losses | losses and metrics of a compiled model, as a step is traced |
 | keras_optimizers | optimizers |
 
 Functions whose result is a `Place` name something to be patched. Everything that the doctor uses imports inside of

@@ -43,7 +43,7 @@ def argument(stage: Dataset, name: str, default: object = _MISSING) -> Any:
     """An argument that a stage was made with, often as a tensor.
 
     Raises:
-        AttributeError: it has not kept it, and there is no default.
+        AttributeError: the dataset has not kept it, and there is no default.
     """
     return getattr(stage, f"_{name}") if default is _MISSING else getattr(stage, f"_{name}", default)
 
@@ -64,7 +64,7 @@ def graph_of(stage: Dataset) -> ProtoMessage:
 
 
 def variant(dataset: Dataset) -> Tensor:
-    """The tensor that stands for a dataset, or an Optional, in TensorFlow's own operations."""
+    """The tensor that represents a dataset, or an Optional, in TensorFlow's own operations."""
     return dataset._variant_tensor
 
 

@@ -1,4 +1,4 @@
-"""Devices that are plugged in."""
+"""Devices: those that are plugged in, and how much memory each may use."""
 
 from __future__ import annotations
 
@@ -12,3 +12,18 @@ def load_plugin(path: str) -> None:
     from tensorflow.python.framework import load_library
 
     load_library.load_pluggable_device_library(path)
+
+
+def memory_limits() -> dict[str, int]:
+    """By name, such as "GPU:0", the bytes that TensorFlow may use of each device; of a CPU a number without meaning."""
+    from tensorflow.python import pywrap_tfe
+    from tensorflow.python.client import pywrap_tf_session
+    from tensorflow.python.eager import context
+
+    current = context.context()
+    current.ensure_initialized()
+    devices = pywrap_tfe.TFE_ContextListDevices(current._context_handle)
+    numbers = range(pywrap_tf_session.TF_DeviceListCount(devices))
+    names = [str(pywrap_tf_session.TF_DeviceListName(devices, number)) for number in numbers]
+    limits = [int(pywrap_tf_session.TF_DeviceListMemoryBytes(devices, number)) for number in numbers]
+    return {name.rpartition("device:")[2]: limit for name, limit in zip(names, limits, strict=True)}

@@ -16,7 +16,7 @@ def replica_thread() -> Any:
 
 
 def replica_specs(spec: TensorSpec) -> list[TensorSpec] | None:
-    """The specs of each replica, in that of a leaf of a distributed dataset; None for another spec."""
+    """The spec of each replica, from the spec of a distributed leaf; None if the leaf is not distributed."""
     from tensorflow.python.distribute.values import PerReplicaSpec
 
     return list(spec._value_specs) if isinstance(spec, PerReplicaSpec) else None
@@ -44,7 +44,7 @@ def coordinator_cluster(coordinator: Any) -> Any:
 
 
 def watch_workers(tasks: Mapping[str, int], leader: str, heartbeat_ms: int) -> None:
-    """Count workers as lost after so long without a heartbeat. Call this before TensorFlow has started.
+    """Count workers as lost after this long without a heartbeat. Call this before TensorFlow has started.
 
     Args:
         tasks: how many there are of each job.

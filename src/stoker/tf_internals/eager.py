@@ -35,6 +35,13 @@ def host_conversion() -> Place:
     return constant_op, "convert_to_eager_tensor"
 
 
+def current_context() -> Any:
+    """The context that functions such as `host_conversion` take."""
+    from tensorflow.python.eager import context
+
+    return context.context()
+
+
 def op_dispatch() -> Place:
     """The function that runs an eager op: `(context, op, name, *inputs and attributes) -> result`."""
     from tensorflow.python import pywrap_tfe
@@ -43,7 +50,7 @@ def op_dispatch() -> Place:
 
 
 def op_execution() -> Place:
-    """Where ops and compiled functions are run that do not take the fast path."""
+    """Where ops and compiled functions run that do not take the fast path."""
     from tensorflow.python import pywrap_tfe
 
     return pywrap_tfe, "TFE_Py_Execute"
@@ -108,7 +115,7 @@ def thread_state() -> Any:
 
 
 def global_seed() -> int | None:
-    """What `tf.random.set_seed` was last given; None if it was not called."""
+    """The last argument of `tf.random.set_seed`; None if it was not called."""
     from tensorflow.python.eager import context
 
     seed = context.global_seed()
@@ -118,3 +125,18 @@ def global_seed() -> int | None:
 def is_recording(tape: Any) -> bool:
     """Whether a `tf.GradientTape` is open."""
     return bool(tape._recording)
+
+
+def variable_type() -> type:
+    """The class of variables that hold their value on one device."""
+    from tensorflow.python.ops import resource_variable_ops
+
+    kind: type = resource_variable_ops.BaseResourceVariable
+    return kind
+
+
+def variable_creation() -> Place:
+    """The method that makes a variable from an initial value: `(variable, **options)`."""
+    from tensorflow.python.ops.resource_variable_ops import ResourceVariable
+
+    return ResourceVariable, "_init_from_args"

@@ -22,6 +22,14 @@ def new_graph(name: str) -> Graph:
     return tf.__internal__.FuncGraph(name)
 
 
+def graph_type() -> type:
+    """The class of the graphs that `tf.function` traces into."""
+    import tensorflow as tf
+
+    kind: type = tf.__internal__.FuncGraph
+    return kind
+
+
 def called_graphs(graph: Graph) -> list[Graph]:
     """The graphs of the functions that a graph calls, of those TensorFlow has kept."""
     called = [getattr(function, "graph", None) for function in getattr(graph, "_functions", {}).values()]
@@ -55,7 +63,7 @@ def make_op(
 
 
 def definition(name: str) -> ProtoMessage:
-    """What TensorFlow knows of an operation: `is_stateful`, `input_arg`, `output_arg`, `attr`; None if nothing."""
+    """What TensorFlow knows about an operation: `is_stateful`, `input_arg`, `output_arg`, `attr`; None if nothing."""
     from tensorflow.python.framework import op_def_registry
 
     return op_def_registry.get(name)
@@ -76,7 +84,7 @@ def freeze(concrete: ConcreteFunction) -> ConcreteFunction:
 
 
 def make_variable(**options: object) -> Variable:
-    """A variable that no creator is asked for: `tf.Variable` asks those of `tf.variable_creator_scope`."""
+    """Make a variable directly, without the creators of `tf.variable_creator_scope` that `tf.Variable` calls."""
     from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
     return ResourceVariable(**options)

@@ -28,7 +28,7 @@ def next_distributed_element() -> Place:
 
 
 def dataset_of(iterator: DatasetIterator) -> Dataset:
-    """The dataset that an iterator goes through; None if it does not tell."""
+    """The dataset that an iterator reads; None if it does not say."""
     return getattr(iterator, "_dataset", None)
 
 

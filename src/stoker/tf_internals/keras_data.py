@@ -23,7 +23,7 @@ def adapter_for(x: Data, **options: object) -> DataAdapter:
 
 
 def array_inputs(adapter: DataAdapter) -> Nest:
-    """The arrays in an adapter, in the structure they were given in; None if its data is no arrays."""
+    """The arrays in an adapter, in the structure they were given in; None if its data is not arrays."""
     return adapter._inputs if isinstance(adapter, ArrayDataAdapter) else None
 
 

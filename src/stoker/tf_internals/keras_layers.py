@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from stoker.tf_internals import Place
 from stoker.tf_internals.types import Layer, LayerCall, Loss, Model, Nest, SeedGenerator, Tensor, Variable
 
 
@@ -19,7 +20,7 @@ def inner_layers(layer: Layer) -> list[Layer]:
 
 
 def own_variables(layer: Layer) -> list[Variable]:
-    """The variables of a layer itself, without those of layers in it: first those made to be trained."""
+    """A layer's own variables, without those of its sublayers; the trainable ones come first."""
     return [*layer._trainable_variables, *layer._non_trainable_variables]
 
 
@@ -46,7 +47,7 @@ def calls_of(layer: Layer) -> list[LayerCall]:
 
 
 def maker_of(tensor: Tensor) -> Layer:
-    """The layer or operation that gives a Keras tensor; None for what is no tensor of a functional model."""
+    """The layer or operation that gives a Keras tensor; None for all but tensors of functional models."""
     history = getattr(tensor, "_keras_history", None)
     return None if history is None else history.operation
 
@@ -104,3 +105,23 @@ def losses_module() -> Any:
     from keras.src.losses import loss
 
     return loss
+
+
+def layer_creation() -> Place:
+    """The method that every layer and model calls once when it is made: `(layer)`. Wrapping it keeps signatures."""
+    import keras
+
+    return keras.Layer, "_initialize_tracker"
+
+
+def tensorflow_variables(variable: Variable) -> list[Variable]:
+    """TensorFlow's variables behind a Keras variable: one, or one on each device of a strategy; none if not built."""
+    own = variable._value
+    return [] if own is None else list(getattr(own, "values", None) or [own])
+
+
+def scope_entry() -> Place:
+    """The method with which Keras opens a name scope: `(scope)`, whose `caller` is the layer, the optimizer or None."""
+    from keras.src.backend.tensorflow import core
+
+    return core.name_scope, "__enter__"

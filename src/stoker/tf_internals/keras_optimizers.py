@@ -65,3 +65,18 @@ def decays(optimizer: Optimizer, variable: Variable) -> bool:
 def is_left_to_adam(muon: Optimizer, variable: Variable) -> bool:
     """Whether `keras.optimizers.Muon` updates a variable as AdamW does."""
     return bool(muon._should_use_adamw(variable))
+
+
+def variable_tracking() -> Place:
+    """The method that an optimizer calls with each variable it makes, the first time when it is made itself."""
+    from keras.src.optimizers import base_optimizer
+
+    return base_optimizer.BaseOptimizer, "_track_variable"
+
+
+def optimizer_type() -> type:
+    """The class of all optimizers; `keras.Optimizer` is a subclass of it."""
+    from keras.src.optimizers import base_optimizer
+
+    kind: type = base_optimizer.BaseOptimizer
+    return kind

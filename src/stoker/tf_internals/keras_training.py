@@ -85,7 +85,7 @@ def is_made_by_keras(function: object) -> bool:
 def strategy_of(model: Model) -> Strategy | None:
     """The strategy under whose scope a model was made; None if it was made under none.
 
-    The public `distribute_strategy` gives the strategy of now instead of None.
+    The public `distribute_strategy` gives the current strategy instead of None.
     """
     return model._distribute_strategy
 
@@ -183,7 +183,7 @@ class SpeedBar(keras.utils.Progbar):
     """Keras' bar; what it says of the speed is `describe_speed`."""
 
     def describe_speed(self, seconds: float, unit: str) -> str:
-        """The words for so many seconds a unit."""
+        """This many seconds a unit, in words."""
         raise NotImplementedError
 
     def _format_time(self, time_per_unit: float, unit_name: str) -> str:

@@ -55,8 +55,12 @@ def unbatch_dense(dataset: Dataset) -> Dataset:
 
 
 def batch_size_of(dataset: Dataset) -> int:
-    """Rows in every element of a pipeline, as far as its operations tell; -1 where they do not."""
-    return int(distribute.compute_batch_size(dataset))
+    """Rows in every element of a pipeline, if its operations show that; otherwise -1."""
+    try:
+        return int(distribute.compute_batch_size(dataset))
+    except IndexError:
+        # Its elements are single numbers or texts.
+        return -1
 
 
 def shard_by_files(dataset: Dataset, count: int, index: int) -> Dataset:

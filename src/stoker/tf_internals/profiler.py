@@ -16,6 +16,9 @@ from stoker.tf_internals.types import ProtoMessage
 def new_session() -> Place:
     """The class of profiler sessions: `()`, with `start(directory, options)` and `stop() -> bytes`.
 
+    `export_to_tb()` stops it as well, but writes all events into a file below the directory. `stop` leaves out those
+    of the allocators.
+
     The public `tf.profiler.experimental.stop` always writes files.
     """
     from tensorflow.python.profiler.internal import _pywrap_profiler
@@ -45,8 +48,16 @@ def trace_parser() -> Callable[[bytes], ProtoMessage]:
     return parse
 
 
+def space_parser() -> Callable[[bytes], ProtoMessage]:
+    """The parser of the files that a session exports: planes of lines of events, with their metadata."""
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    parse: Callable[[bytes], ProtoMessage] = xplane_pb2.XSpace.FromString
+    return parse
+
+
 def is_profiling() -> Callable[[], bool]:
-    """The function that tells whether the program has started the profiler itself."""
+    """The function that returns whether the program has started the profiler itself."""
     from tensorflow.python.profiler import profiler_v2
 
     return lambda: profiler_v2._profiler is not None

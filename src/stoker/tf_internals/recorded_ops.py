@@ -17,8 +17,8 @@ OpWatcher: TypeAlias = Callable[[str, Sequence[Tensor], Attributes, Sequence[Ten
 def watch_ops(watcher: OpWatcher) -> Callable[[], None] | None:
     """Have `watcher(type, inputs, attributes, outputs)` called after every eager op of this thread.
 
-    A call of a compiled function comes as an op whose type is the function's name. Returns what ends the watch; None if
-    somebody else watches ops already, who must not be disturbed.
+    A call of a compiled function comes as an op whose type is the function's name. Returns what ends the watch,
+    from any thread; None if somebody else watches ops already, who must not be disturbed.
     """
     from tensorflow.python.eager import context, execute
     from tensorflow.python.framework import op_callbacks
@@ -34,22 +34,29 @@ def watch_ops(watcher: OpWatcher) -> Callable[[], None] | None:
         op_name: str | None = None,
         graph: object = None,
     ) -> None:
-        if graph is None:
+        if stopped:
+            context.context().remove_op_callback(callback)
+        elif graph is None:
             name = op_type.decode() if isinstance(op_type, bytes) else op_type
-            watcher(name, tuple(inputs), _given(attributes or ()), tuple(outputs or ()))
+            watcher(name, tuple(inputs), _drop_unset(attributes or ()), tuple(outputs or ()))
 
     run_before = execute.execute
+    stopped: list[bool] = []
     op_callbacks.add_op_callback(callback)
 
     def stop() -> None:
         # From the context itself: the module's function replaces `execute` by what it takes for the original.
-        context.context().remove_op_callback(callback)
+        if callback in context.context().op_callbacks:
+            context.context().remove_op_callback(callback)
+        else:
+            # Callbacks are a thread's own: it goes at the next op of that thread.
+            stopped.append(True)
         execute.execute = run_before
 
     return stop
 
 
-def _given(attributes: Attributes) -> Attributes:
+def _drop_unset(attributes: Attributes) -> Attributes:
     """Attributes without those that are None, which have their defaults."""
     pairs = zip(attributes[::2], attributes[1::2], strict=True)
     return tuple(part for pair in pairs if pair[1] is not None for part in pair)
@@ -65,7 +72,7 @@ def run_op(name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs:
 def add_op(
     name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Add an op to the graph that is being traced, as it was run eagerly; `outputs` are what it then gave."""
+    """Add an op that ran eagerly to the graph that is being traced; `outputs` is what it gave."""
     from tensorflow.python.framework import op_def_library, op_def_registry, ops
 
     definition = op_def_registry.get(name)
@@ -191,13 +198,40 @@ def called_functions(definition: ProtoMessage) -> list[str]:
     return [*single, *listed]
 
 
-def register_function(definition: ProtoMessage) -> None:
-    """Make a function known to the eager runtime again, if it was dropped with the `tf.function` that made it."""
+def register_function(definition: ProtoMessage) -> bool:
+    """Make a function known to the eager runtime again, if it was dropped with the `tf.function` that made it.
+
+    Returns whether it was.
+    """
     from tensorflow.python.eager import context
 
     current = context.context()
-    if not current.has_function(definition.signature.name):
-        current.add_function_def(definition)
+    if current.has_function(definition.signature.name):
+        return False
+    current.add_function_def(definition)
+    return True
+
+
+def drop_function(definition: ProtoMessage) -> None:
+    """Let the eager runtime forget a function that `register_function` made known."""
+    from tensorflow.python.eager import context
+
+    context.context().remove_function(definition.signature.name)
+
+
+def parse_function(data: bytes) -> ProtoMessage:
+    """The definition of a compiled function from its bytes."""
+    from tensorflow.core.framework import function_pb2
+
+    return function_pb2.FunctionDef.FromString(data)
+
+
+def variable_shape(handle: Tensor) -> list[int | None] | None:
+    """The shape that the values of the variable behind a resource must have; None if that is not known."""
+    shape = handle._handle_data.shape_and_type[0].shape
+    if shape.unknown_rank:
+        return None
+    return [None if one.size < 0 else int(one.size) for one in shape.dim]
 
 
 def variable_type(handle: Tensor) -> DType | None:

@@ -39,7 +39,7 @@ KERAS = SupportedVersions("Keras", (3, 12, 1), (3, 15), "runs on")
 
 
 def parse(version: str) -> tuple[int, ...]:
-    """The first three numbers of a version; none for what is no version."""
+    """The first three numbers of a version; none if the text is not a version."""
     return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
 
 

@@ -9,7 +9,7 @@
 
 | room | subject |
 |---|---|
-| fit, fit_many, trainer, evaluate | the public verbs |
+| fit, fit_many, search, trainer, evaluate | the public verbs |
 | request, tracebacks | their arguments, parsed and checked once; short tracebacks |
 | explaining | why the data cannot be trained on, in one line |
 | preparing | from a request to a run: which data each worker reads |
@@ -21,7 +21,7 @@
 | checkpoint/ | saving, and exact resume |
 | planning/ | how to run, decided by measuring, remembered |
 | program, variables | what is trained, in three parts; every variable, by name |
-| execution/ | what training and inference share: feeds, compiled loops and their cache, callbacks |
+| execution/ | what training and inference share: feeds, compiled loops and their cache, parts of batches, callbacks |
 | inference/ | `predict`, and one evaluation |
 | update/ | the pieces of an update |
 | workers/ | several devices and processes: strategies, agreement, one collective a step |

@@ -22,7 +22,7 @@ from stoker.train.execution.feeding import sources
 from stoker.train.execution.feeding.streamed import is_distributed
 from stoker.train.execution.kept import traces_of
 from stoker.train.execution.loop import Logs
-from stoker.train.execution.model_kinds import check_compiled, check_model, keras_must
+from stoker.train.execution.model_kinds import check_compiled, check_model, must_keras_run
 from stoker.train.execution.own_methods import calls_own
 from stoker.train.inference.evaluation import Evaluation
 from stoker.train.inference.inputs import check_positive
@@ -50,7 +50,7 @@ def evaluate(
     """
     check_model(model, "evaluate")
     group = group_of(model.distribute_strategy)
-    if group.alone and (keras_must(model, "evaluate") or is_distributed(x)):
+    if group.alone and (must_keras_run(model, "evaluate") or is_distributed(x)):
         return TensorFlowTrainer.evaluate(
             model,
             x,
@@ -106,8 +106,8 @@ def evaluate_program(
         source: what it reads.
         data: the same, as it was given.
         jit: what XLA compiles.
-        callbacks: told of the test and its batches, on the chief.
-        verbose: what Keras' bar shows; None where there is none, and nobody but the callbacks is told.
+        callbacks: notified of the test and its batches, on the chief.
+        verbose: what Keras' bar shows; None for no bar, so that only the callbacks are notified.
         build: make variables before the first step, since tracing on a replica may not make any.
     """
     model, group, feed = program.model, program.group, source.feed_to_test()
@@ -119,7 +119,9 @@ def evaluate_program(
         if group.chief and (callbacks is not None or verbose is not None):
             listed = hooks.list_callbacks(model, callbacks, verbose or 0, steps)
         loop = program.loops.loop("test_step", feed, jit)
-        evaluation = Evaluation(program.course, loop, feed, source, callbacks=listed, agreed=group.fewest)
+        evaluation = Evaluation(
+            program.course, loop, feed, source, callbacks=listed, agreed=group.agree_on_fewest
+        )
         store = (
             track_run("evaluate", model, data, batch_size=source.batch_size) if group.chief else nullcontext()
         )

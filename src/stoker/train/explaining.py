@@ -1,4 +1,4 @@
-"""Why a training went wrong, in one line: what is wrong with the data, instead of Keras' page of traceback.
+"""Why training went wrong, in one line: what is wrong with the data, instead of Keras' page of traceback.
 
 A short look precedes every fit. The whole look of `check=True` follows when the fit raises, or when the loss is NaN.
 Nothing here changes a bit of the training: a dataset is read only when that has failed.
@@ -32,7 +32,7 @@ _LIBRARIES = (OWN_ROOT, *(os.path.dirname(os.path.abspath(str(one.__file__))) fo
 
 @dataclass
 class FitData:
-    """The model and the data of one fit, to be looked at when it goes wrong."""
+    """The model and the data of one fit, to look at when it goes wrong."""
 
     model: Model
     x: Data
@@ -66,7 +66,7 @@ class FitData:
         return ArgumentError("; ".join(certain)) if certain else None
 
     def explain_nan(self, step: int, logs: Mapping[str, LogValue]) -> None:
-        """After a call, warn once if the loss is NaN: of what is wrong with the data, or else of the usual reason."""
+        """After a call, warn once if the loss is NaN: name what is wrong with the data, or else the usual reason."""
         loss = logs.get("loss")
         if self.is_explained or not isinstance(loss, int | float) or not math.isnan(loss):
             return
@@ -113,7 +113,7 @@ def _find_misfits(model: Model, name: str, values: Array) -> Iterator[Fault]:
     if values.dtype.kind in "OUS" and taken[0].dtype != "string":
         yield Fault(
             f"{name} holds {values.dtype.name}, such as {values.reshape(-1)[0]!r}, and the model takes "
-            f"{taken[0].dtype}: make numbers of it, with {name}.astype('float32') for example",
+            f"{taken[0].dtype}: convert it, for example with {name}.astype('float32')",
             True,
         )
     elif len(shape) == values.ndim and any(
@@ -133,7 +133,7 @@ def _warn(line: str) -> None:
 
 
 def _is_array(one: Any) -> bool:
-    """Whether something can be looked at without a copy from a device: NumPy's arrays, and what pandas has."""
+    """Whether reading it needs no copy from a device: arrays of NumPy and columns of pandas."""
     return isinstance(one, np.ndarray) or type(one).__module__.partition(".")[0] == "pandas"
 
 
@@ -156,7 +156,7 @@ def _read_start(one: Data) -> Array | None:
 
 
 def _has_keras_loss(model: Model) -> bool:
-    """Whether Keras itself computes the loss, so that what it takes is known."""
+    """Whether Keras itself computes the loss, so that we know what it takes."""
     if any(is_own(model, name) for name in ("train_step", "compute_loss")):
         return False
     loss = model.loss

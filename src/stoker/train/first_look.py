@@ -66,7 +66,7 @@ class DataSample:
 def look(
     model: Model, x: Data, y: Data, batch_size: int | None, validated: bool, held_out: float = 0.0
 ) -> None:
-    """Raise what is certainly wrong, warn of the rest.
+    """Raise for faults that are certain, and warn of the others.
 
     Args:
         model: compiled.
@@ -92,10 +92,10 @@ def take_sample(x: Data, y: Data, batch_size: int | None) -> DataSample:
     """The rows to check: the first hundred thousand of arrays, the first batches of a dataset."""
     if isinstance(x, tf.data.Dataset):
         inputs, labels, batch = _draw_batches(x)
-        return DataSample(_by_name(inputs), labels, batch, False)
+        return DataSample(_name_inputs(inputs), labels, batch, False)
     if not hasattr(x, "__len__") or hasattr(x, "__next__") or isinstance(x, keras.utils.PyDataset):
         return DataSample({}, None, batch_size or 32, False)
-    inputs = {name: np.asarray(one[:_ROWS]) for name, one in _by_name(x).items()}
+    inputs = {name: np.asarray(one[:_ROWS]) for name, one in _name_inputs(x).items()}
     labels = None if y is None or isinstance(y, list | dict) else np.asarray(y[:_ROWS])
     return DataSample(inputs, labels, batch_size or 32, labels is not None and len(labels) == len(y))
 
@@ -105,20 +105,20 @@ def _draw_batches(dataset: Dataset) -> tuple[dict[str, Array], Array | None, int
     if not batches:
         return {}, None, 0
     inputs = [one[0] if isinstance(one, tuple) else one for one in batches]
-    joined = {name: _join([_by_name(one)[name] for one in inputs]) for name in _by_name(inputs[0])}
+    joined = {name: _join([_name_inputs(one)[name] for one in inputs]) for name in _name_inputs(inputs[0])}
     labels = None
     if isinstance(batches[0], tuple) and isinstance(batches[0][1], np.ndarray):
         labels = _join([one[1] for one in batches])
-    return joined, labels, len(next(iter(_by_name(inputs[0]).values()), ()))
+    return joined, labels, len(next(iter(_name_inputs(inputs[0]).values()), ()))
 
 
 def _join(parts: list[Array]) -> Array:
-    """One array; of batches that are padded to different lengths, the first."""
+    """Join batches into one array; if they are padded to different lengths, take the first."""
     same = all(one.shape[1:] == parts[0].shape[1:] for one in parts)
     return np.concatenate(parts) if same else parts[0]
 
 
-def _by_name(x: Data) -> dict[str, Array]:
+def _name_inputs(x: Data) -> dict[str, Array]:
     if isinstance(x, Mapping):
         return {str(name): one for name, one in x.items() if hasattr(one, "__len__")}
     if isinstance(x, tuple | list):
@@ -142,10 +142,10 @@ def find_faults(model: Model, rows: DataSample, validated: bool) -> Iterator[Fau
 
 
 def find_wrong_labels(model: Model, y: Array) -> Iterator[Fault]:
-    """The part of the look at labels that is quick, and that no training survives."""
+    """The quick part of the checks of labels: faults that no training survives."""
     if _is_text(y):
         yield Fault(
-            f"labels are text, such as {_plain(y.reshape(-1)[0])!r}, and losses take numbers: make indices of them "
+            f"labels are text, such as {_decode(y.reshape(-1)[0])!r}, and losses take numbers: make indices of them "
             "with keras.layers.StringLookup or a reader of stoker.data (string-labels)",
             True,
         )
@@ -182,7 +182,7 @@ def _check_labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
         yield Fault("labels are missing or infinite: leave those rows out", True)
         return
     width = _output_width(model)
-    yield from _check_loss(_loss_name(model), width, y, _ending(model))
+    yield from _check_loss(_loss_name(model), width, y, _find_last_activation(model))
     yield from _check_probabilities(model, width)
     if all_rows and y.dtype.kind in "iu" and _loss_name(model).startswith("sparse"):
         values, counts = np.unique(y, return_counts=True)
@@ -190,7 +190,7 @@ def _check_labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
         if few:
             more = f", and {len(few) - 1} more have few" if len(few) > 1 else ""
             yield Fault(
-                f"class {few[0][0]} has {units.counted(few[0][1], 'example')}{more}: collect more, merge it with "
+                f"class {few[0][0]} has {units.quantity(few[0][1], 'example')}{more}: collect more, merge it with "
                 "another, or leave it out"
             )
 
@@ -209,7 +209,7 @@ def _check_order(model: Model, rows: DataSample, held_out: float) -> Iterator[Fa
         )
 
 
-def _plain(value: object) -> str:
+def _decode(value: object) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
@@ -219,7 +219,7 @@ def _loss_name(model: Model) -> str:
     return {"mse": "mean_squared_error", "mae": "mean_absolute_error"}.get(str(name), str(name))
 
 
-def _ending(model: Model) -> str:
+def _find_last_activation(model: Model) -> str:
     """The last activation: "softmax", "sigmoid", "linear", or "" if it cannot be seen."""
     layers = getattr(model, "layers", [])
     return getattr(getattr(layers[-1] if layers else None, "activation", None), "__name__", "")
@@ -256,8 +256,8 @@ def _check_loss(loss: str, width: int | None, y: Array, ending: str) -> Iterator
 
 
 def _check_probabilities(model: Model, width: int | None) -> Iterator[Fault]:
-    """Whether the model gives what a cross-entropy takes."""
-    loss, ending = _loss_name(model), _ending(model)
+    """Check that the model gives what its cross-entropy takes."""
+    loss, ending = _loss_name(model), _find_last_activation(model)
     if ending == "softmax" and width == 1:
         yield Fault("a softmax over one output is 1 whatever comes in: use a sigmoid", True)
     if not loss.endswith("crossentropy"):
@@ -328,7 +328,7 @@ def is_missing_some(model: Model, values: Array) -> bool:
 
 
 def describe_missing(name: str) -> Fault:
-    """The fault of an input of which some values are missing."""
+    """The fault of an input with missing values."""
     return Fault(f"{name} has missing or infinite values, which make every weight NaN: fill them in", True)
 
 
@@ -374,7 +374,7 @@ def _check_columns(name: str, values: Array, labels: Array | None) -> Iterator[F
 
 
 def _check_memory(model: Model, batch: int) -> Iterator[Fault]:
-    """The outputs of all layers, kept for the gradients, and four numbers a weight."""
+    """Estimate the memory of a step: the outputs of all layers, kept for the gradients, and four numbers per weight."""
     numbers = 0
     for layer in _layers(model):
         output = getattr(layer, "output", None) if calls_of(layer) else None

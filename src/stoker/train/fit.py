@@ -53,6 +53,7 @@ def fit(
     divide: str = "share",
     data_service: str | None = None,
     scale_rate: bool | str = False,
+    memory: int | str | None = None,
     tune: bool = False,
     check: bool = False,
 ) -> History:
@@ -69,6 +70,8 @@ def fit(
         data_service: the address of a tf.data service dispatcher, such as "grpc://host:5050", to run the pipeline on.
         scale_rate: on several replicas, multiply the learning rate by their number (True) or its square root ("sqrt").
             Use it if `batch_size` grows with the replicas.
+        memory: how much of a GPU's memory a step may need, such as "14GiB", or "auto" for what there is. If a batch
+            needs more, it is cut into as few parts as fit, and the numbers stay those of the whole batch.
         tune: put the tf.data pipeline `x` through `stoker.tune` first; `plan="tuned"` does the same.
         check: check labels, loss, inputs and memory before the first step. Raise an error for what cannot be right and
             warn of what may be a mistake, each in one line with its remedy.

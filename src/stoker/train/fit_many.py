@@ -38,7 +38,7 @@ class ManyResult:
 
     @property
     def best(self) -> Member:
-        """The member with the best score; the first of equals. A score that is not a number loses."""
+        """The member with the best score; the first one if several are equal. NaN never wins."""
         sign = 1 if self.mode == "min" else -1
 
         def rank(one: Member) -> float:
@@ -126,11 +126,11 @@ def fit_many(
     name = monitor or ("val_loss" if validated else "loss")
     for member in members:
         member.score = _score(member, name, listed)
-    return ManyResult(tuple(members), name, _choose_mode(mode, name), history.plan)
+    return ManyResult(tuple(members), name, choose_mode(mode, name), history.plan)
 
 
 def _choose_fusing(plan: Plan, model: Model) -> Plan:
-    """As `stoker.fit` chooses for one member."""
+    """Choose as `stoker.fit` does for one member."""
     if plan.fused is not None:
         return plan
     found = fused_parts.find_parts(model) if fused_update.on_processors() else []
@@ -150,7 +150,8 @@ def _score(member: Member, monitor: str, callbacks: ManyCallbacks) -> float | No
     return float(values[place])
 
 
-def _choose_mode(mode: str, monitor: str) -> str:
+def choose_mode(mode: str, monitor: str) -> str:
+    """Whether the largest or the smallest value is best, for "auto" by its name."""
     if mode != "auto":
         return mode
     rising = ("acc", "auc", "precision", "recall", "f1", "r2", "iou")

@@ -38,7 +38,7 @@ def prepare_run(
         check_swaps(request.callbacks)
     options = {name: getattr(request, name) for name in ("class_weight", "checkpoint", "data_service")}
     check_distributed(request.x, request.validation_data, options, group)
-    given = request.data_as_given()
+    given = request.list_given_data()
     request, plan = _prepare_pipeline(request)
     data: tuple[Data, Data, Data] = (request.x, request.y, request.sample_weight)
     if request.validation_split and request.validation_data is None:
@@ -80,7 +80,7 @@ def _prepare_pipeline(request: FitRequest) -> tuple[FitRequest, Plan]:
 
 
 def _keep_in_memory(request: FitRequest) -> Dataset | None:
-    """What a `fit` of the model's own prepared, with a cache; None if there is no sense in one."""
+    """What the model's own `fit` prepared, with a cache; None if a cache would not help."""
     # A checkpoint would have to hold the cache, and only a whole pass fills it.
     if (
         request.checkpoint is not None
@@ -139,7 +139,7 @@ REASON = "the prepared data is kept in memory"
 
 
 def _cache_prepared(x: Data, original: Mapping[str, object] | None) -> tf.data.Dataset | None:
-    """The pipeline with a cache behind the last stage that is sure to give the same in every epoch.
+    """The pipeline with a cache behind the last stage that is sure to give the same elements in every epoch.
 
     Args:
         x: what the model's own `fit` passes on.

@@ -1,6 +1,6 @@
 """What is trained, in three parts: the loops of its steps, what happens around them, and what a checkpoint keeps.
 
-Each part has a class of its own with the behaviour most programs share; a kind of program overrides what differs.
+Each part is a class with the behaviour most programs share; a kind of program overrides what differs.
 Nobody changes a part once it is made.
 """
 
@@ -16,6 +16,7 @@ import tensorflow as tf
 from stoker.tf_internals.types import LogValue, Model, Nest
 from stoker.train.execution.feed import BatchFeed
 from stoker.train.execution.loop import CompiledLoop, Logs, Step
+from stoker.train.execution.parts import Cut
 from stoker.train.variables import named_variables
 from stoker.train.workers.group import Group
 
@@ -51,7 +52,9 @@ class StepLoops:
         """The callable that is traced: `kind` is "train_step" or "test_step"."""
         raise NotImplementedError
 
-    def loop(self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
+    def loop(
+        self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False, cut: Cut | None = None
+    ) -> CompiledLoop:
         """The loop for this step over this feed: the kept one, if the model is what it was.
 
         Args:
@@ -59,14 +62,19 @@ class StepLoops:
             feed: the data.
             jit: what XLA compiles, as in a plan.
             fused: whether TensorFlow's kernels for whole parts of the step are used.
+            cut: the parts in which a training step takes its batch; None for the whole batch at once.
         """
         raise NotImplementedError
 
+    def parts_refusal(self) -> str | None:
+        """Why a batch cannot be cut into parts, or None."""
+        raise NotImplementedError
+
     def build(self, batch: Nest) -> None:
-        """Make the variables that tracing on replicas cannot make, for batches of this kind."""
+        """Create the variables that cannot be created while tracing on replicas, for batches of this kind."""
 
     def trial_loop(self, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
-        """What XLA is tried on: the loop itself, or, where replicas exchange, what one of them does without."""
+        """What to try XLA on: the loop itself, or, where replicas exchange values, what one of them runs alone."""
         return self.loop("train_step", feed, jit, fused=fused)
 
     def jit_refusal(self) -> str | None:
@@ -78,7 +86,7 @@ class StepLoops:
         return False
 
     def update_refusal(self, steps: int, *, fused: bool) -> str | None:
-        """Of one that `fuses`: why the optimizer's update is not compiled by itself for so many steps, or None."""
+        """For a step that `fuses`: why the optimizer's update is not compiled by itself for this many steps."""
         raise NotImplementedError
 
 
@@ -86,7 +94,7 @@ class TrainingCourse:
     """What happens on the host around calls, epochs and validations."""
 
     stop_points: int | None = None
-    """No compiled call crosses a multiple of so many steps of the run."""
+    """No compiled call crosses a multiple of this many steps of the run."""
     events: Sequence[TrainingEvent] = ()
     """What went wrong on the way, and what came of it."""
 
@@ -97,14 +105,14 @@ class TrainingCourse:
         """Reset the metrics, before an epoch and before a validation."""
 
     def end_epoch(self) -> None:
-        """After an epoch's last step, before its logs and its validation."""
+        """Called after an epoch's last step, before its logs and its validation."""
 
     def results(self, logs: Logs) -> Logs:
         """The logs of an epoch or a validation, given the last step's."""
         return logs
 
     def after_call(self, step: int, logs: Mapping[str, float]) -> str | None:
-        """When a call's logs were read, before a checkpoint.
+        """Called after a call's logs were read and before a checkpoint.
 
         Returns:
             None; "stop"; "evaluate": validate here and now; "rewind": go back to the checkpoint before this call.
@@ -113,7 +121,7 @@ class TrainingCourse:
 
     @contextlib.contextmanager
     def validation_scope(self) -> Iterator[None]:
-        """Around a validation."""
+        """A context around a validation."""
         self.reset()
         yield
 
@@ -125,11 +133,11 @@ class TrainingCourse:
         return step
 
     def go_on_from(self, step: int) -> int:
-        """The run has gone back to this step; return a number other than 0 to give the data another order from here."""
+        """The run was rewound to this step; return a number other than 0 to change the order of the data from here."""
         return 0
 
     def finish(self) -> None:
-        """After the last epoch."""
+        """Called after the last epoch."""
 
 
 class CheckpointedState:

@@ -14,6 +14,7 @@ from stoker.errors import ArgumentError, whole_number
 from stoker.tf_internals.types import Callbacks, ClassWeight, Data, Verbose
 from stoker.train.checkpoint.options import Checkpoint, CheckpointLike
 from stoker.train.execution.feeding import sources
+from stoker.train.planning.memory import parse_memory
 from stoker.train.planning.plan import PlanLike, parse
 
 
@@ -43,6 +44,7 @@ class FitRequest:
     scale_rate: bool | str
     class_weight: ClassWeight = None
     tune: bool = False
+    memory: int | str | None = None
     # By name, what a `fit` of the model's own was given, of which it made these.
     original: Mapping[str, object] | None = None
 
@@ -56,7 +58,7 @@ class FitRequest:
         return cls(**given, original=original)
 
     def check(self) -> FitRequest:
-        """The same with numbers as numbers, the plan parsed and the checkpoint's options read.
+        """The same request, with its numbers, its plan and its checkpoint options checked and parsed.
 
         Raises:
             ArgumentError: a value that makes no sense.
@@ -73,16 +75,18 @@ class FitRequest:
                 f"class_weight must be a dict such as {{0: 1.0, 1: 2.5}}, not {type(weights).__name__}"
             )
         _check_callbacks(self.callbacks)
+        memory = parse_memory(self.memory)
         return replace(
             self,
             plan=plan,
             epochs=_cap_epochs(epochs),
             batch_size=batch_size,
             steps_per_epoch=steps_per_epoch,
+            memory=memory,
             checkpoint=None if self.checkpoint is None else Checkpoint.of(self.checkpoint),
         )
 
-    def data_as_given(self) -> dict[str, Data]:
+    def list_given_data(self) -> dict[str, Data]:
         """The data as the user gave it, by name."""
         given = vars(self) if self.original is None else self.original
         training = tuple(given.get(part) for part in ("x", "y", "sample_weight"))

@@ -60,7 +60,7 @@ class ServedTraining:
         self._many = tf.function(self._many_steps, autograph=False, reduce_retracing=True)
 
     def train(self) -> History:
-        """All epochs; Keras' history, with `steps`, how many were taken in all."""
+        """Run all epochs; return Keras' history, with the number of steps taken in `steps`."""
         request, model = self.request, self.model
         listed = hooks.list_training_callbacks(
             model, request.callbacks, request.verbose, request.epochs, self._stretches, ProgressBar()
@@ -83,7 +83,7 @@ class ServedTraining:
         return model.history
 
     def _epoch(self, epoch: int) -> int:
-        """Hand out all stretches and wait for them; how many steps were taken."""
+        """Hand out all stretches and wait for them; return how many steps were taken."""
         count = row_count(self._rows)
         seed = int(self.model.optimizer.iterations.numpy())
         order = (
@@ -104,7 +104,7 @@ class ServedTraining:
         return taken
 
     def _many_steps(self, number: Tensor, block: Nest) -> None:
-        """On a worker: the steps of a stretch that nobody has taken yet."""
+        """On a worker: the steps of a stretch that no worker has taken yet."""
         rows = tf.shape(next(leaf for leaf in keras.tree.flatten(block) if leaf is not None))[0]
         count = tf.cast((rows + self._batch - 1) // self._batch, tf.int64)
 
@@ -164,10 +164,10 @@ _let_go: weakref.WeakSet[object] = weakref.WeakSet()
 
 
 def _let_go_at_exit(coordinator: Any) -> None:
-    """See to it that a program ends though one of its workers is gone.
+    """Make sure that the program can end even if one of its workers has gone.
 
     A thread of TensorFlow's waits for that worker to come back, with a lock in its hands, and the coordinator's
-    destructor wants the lock. At the end of the process there is nothing to stop any more.
+    destructor wants the lock. At the end of the process there is nothing left to stop.
     """
     cluster = coordinator_cluster(coordinator)
     if cluster in _let_go:
@@ -201,6 +201,7 @@ def _check(model: Model, request: FitRequest) -> None:
         ("divide", request.divide != "share"),
         ("data_service", request.data_service is not None),
         ("scale_rate", request.scale_rate is not False),
+        ("memory", request.memory is not None),
     ):
         if asked:
             raise ArgumentError(f"{option}= is not supported {where}: leave it out, or use stoker.strategy()")

@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 import keras
 import tensorflow as tf
 
-from stoker.doctor.attach.frames import without_frames
+from stoker.doctor.attach.frames import drop_frames
 from stoker.doctor.attach.sites import OWN_ROOT
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -38,7 +38,7 @@ def filter_errors(function: F) -> F:
             here = error.__traceback__
             if here is not None and keras.config.is_traceback_filtering_enabled():
                 # Python 3.10 raises it on with the traceback it was caught with, which begins here: cut that one too.
-                here.tb_next = without_frames(here.tb_next, _LEFT_OUT)
+                here.tb_next = drop_frames(here.tb_next, _LEFT_OUT)
                 error.__traceback__ = here.tb_next
             raise
 

@@ -33,6 +33,7 @@ from stoker.tf_internals.types import (
     Verbose,
 )
 from stoker.train.checkpoint.options import CheckpointLike
+from stoker.train.custom.in_parts import add_up_step
 from stoker.train.custom.parts import UpdateOptions, UpdateState, name_each
 from stoker.train.custom.program import Division, Journal, Models, trainer_program
 from stoker.train.custom.step import TracedSteps, add_sum, takes_training
@@ -40,6 +41,8 @@ from stoker.train.custom.updating import Logs
 from stoker.train.evaluate import evaluate_program
 from stoker.train.execution.feeding import sources
 from stoker.train.execution.model_kinds import check_backend
+from stoker.train.execution.parts import PartSize
+from stoker.train.planning.memory import parse_memory
 from stoker.train.planning.plan import PlanLike
 from stoker.train.preparing import prepare_run
 from stoker.train.program import TrainingProgram
@@ -78,6 +81,7 @@ class Trainer(TracedSteps):
         metrics: Sequence[keras.metrics.Metric] = (),
         seed: int = 0,
         strategy: Strategy = None,
+        memory: int | str | None = None,
     ) -> None:
         """Nothing is traced or built before the first `fit`.
 
@@ -100,6 +104,8 @@ class Trainer(TracedSteps):
             metrics: Keras metrics that your step updates; they are shown and reset with each epoch.
             seed: the seed of `self.random`, a generator to draw from in a step; checkpoints keep its position.
             strategy: the strategy that the models were made under, such as `stoker.strategy()`; by default the models'.
+            memory: how much of a GPU's memory a step may need, such as "14GiB", or "auto" for what there is. If a batch
+                needs more, it is cut into as few parts as fit, and the update is that of the whole batch.
         """
         options = UpdateOptions(
             losses=losses,
@@ -126,6 +132,7 @@ class Trainer(TracedSteps):
         super().__init__(models, optimizers, options, metrics, seed)
         self._step = step
         self._evaluate = evaluate
+        self._memory = parse_memory(memory)
         self._check()
         self.callback_model = self._model_for_callbacks()
 
@@ -142,15 +149,22 @@ class Trainer(TracedSteps):
         step, part = self._step, next(iter(self.models))
         by_gradients = self._updating and self.update_state.balancing.by_gradients
 
-        def forward(tape: tf.GradientTape) -> tuple[Logs, Logs, Tensor]:
+        def forward(tape: tf.GradientTape, rows: Nest = batch) -> tuple[Logs, Logs, Tensor]:
             with tape:
-                losses, metrics = self._forward(step, batch, training=True)
+                losses, metrics = self._forward(step, rows, training=True)
                 return losses, metrics, self._total(losses)
 
         def local() -> Any:
             tape = tf.GradientTape()
             losses, metrics, total = forward(tape)
             return losses, metrics, total, self.gradients(tape, total, part)
+
+        def in_parts(size: PartSize) -> Any:
+            def find_slopes(tape: tf.GradientTape, loss: Tensor) -> list[Any]:
+                return self.gradients(tape, loss, part)
+
+            models, compiled = self.models.values(), self._moment.compiled
+            return add_up_step(batch, size, forward, find_slopes, models, compiled=compiled)
 
         weights: Logs = {}
         if by_gradients:
@@ -163,7 +177,9 @@ class Trainer(TracedSteps):
             losses, metrics, total = forward(tape)
             self.minimize(tape, total, part)
         else:
-            losses, metrics, total, gradients = self.alone(local)
+            size = self._part_size
+            computed = self.alone(local) if size is None else in_parts(size)
+            losses, metrics, total, gradients = computed
             self.apply(gradients, total, part)
         shown = self.update_state.balancing.describe_weights(weights) if self._updating else {}
         return {**add_sum(losses, total), **metrics, **shown}
@@ -192,6 +208,16 @@ class Trainer(TracedSteps):
     def apply(self, gradients: Sequence[Tensor], loss: Tensor, part: str = "model") -> None:
         """Update a part's weights by gradients that `gradients` gave, changed as you like."""
         super().apply(gradients, loss, part)
+
+    @property
+    def parts_refusal(self) -> str | None:
+        """Why a batch cannot be cut into parts, or None."""
+        if not self.updates_last or type(self).minimize is not Trainer.minimize:
+            return "a train_step or minimize of your own takes the batch as it is"
+        losses = self.options.losses
+        if isinstance(losses, Balance) and losses.method == "gradients":
+            return "losses are balanced by the gradients of whole batches"
+        return super().parts_refusal
 
     @filter_errors
     def fit(
@@ -232,7 +258,7 @@ class Trainer(TracedSteps):
             Keras' `History` with three more attributes: `plan`, `events` (values that were not finite, spikes,
             recoveries) and `evaluations` (the results of `evaluate_every`).
         """
-        request = FitRequest.from_call(locals())
+        request = FitRequest.from_call({**locals(), "memory": self._memory})
         check_strategy(strategy_of(one) for one in self.models.values())
         held_out = validation_data is not None or validation_split > 0
         self._check_run(evaluate_every, held_out, checkpoint, ordered_by_us=bool(shuffle) and _is_rows(x))

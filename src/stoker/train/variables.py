@@ -38,7 +38,7 @@ def named_variables(model: Model, *, extra: Mapping[str, Variable] | None = None
         raise CheckpointError(
             f"the model {model.name!r} has no weights yet: build it or call it on a batch before it is saved"
         )
-    found = _Found(group_of(model.distribute_strategy).first_replica)
+    found = _FoundVariables(group_of(model.distribute_strategy).first_replica)
     _add_layer(found, "model", model)
     # A model that was never compiled has no such attribute.
     optimizer = vars(model).get("optimizer")
@@ -57,7 +57,7 @@ def named_variables(model: Model, *, extra: Mapping[str, Variable] | None = None
     return found.variables
 
 
-class _Found:
+class _FoundVariables:
     """Variables under unique names, each once."""
 
     def __init__(self, first_replica: int = 0) -> None:
@@ -67,7 +67,7 @@ class _Found:
         self._names: set[str] = set()
         self._seen: set[int] = set()
 
-    def first_visit(self, thing: object) -> bool:
+    def is_first_visit(self, thing: object) -> bool:
         if id(thing) in self._seen:
             return False
         self._seen.add(id(thing))
@@ -76,7 +76,7 @@ class _Found:
     def add(self, name: str, variable: Variable) -> None:
         # A Keras variable wraps the TensorFlow one; under a strategy that is a copy per device.
         inner = variable.value if isinstance(variable, keras.Variable) else variable
-        if not self.first_visit(inner):
+        if not self.is_first_visit(inner):
             return
         while name in self._names:
             name += "'"
@@ -92,15 +92,15 @@ class _Found:
 
     def add_all(self, prefix: str, variables: Iterable[Variable]) -> None:
         for number, variable in enumerate(variables):
-            self.add(f"{prefix}/{number}.{_plain_name(variable)}", variable)
+            self.add(f"{prefix}/{number}.{_strip_number(variable)}", variable)
 
 
-def _plain_name(variable: Variable) -> str:
+def _strip_number(variable: Variable) -> str:
     return re.sub(r"_\d+$", "", variable.name.split(":")[0])
 
 
-def _add_layer(found: _Found, name: str, layer: Layer) -> None:
-    if not found.first_visit(layer):
+def _add_layer(found: _FoundVariables, name: str, layer: Layer) -> None:
+    if not found.is_first_visit(layer):
         return
     found.layers.append((layer, name))
     # Not `layer.variables`, which is flat and says nothing of where.
@@ -111,13 +111,13 @@ def _add_layer(found: _Found, name: str, layer: Layer) -> None:
         _add_layer(found, f"{name}/{number}-{type(inner).__name__}", inner)
 
 
-def _add_optimizer(found: _Found, name: str, optimizer: Optimizer) -> None:
+def _add_optimizer(found: _FoundVariables, name: str, optimizer: Optimizer) -> None:
     # The names of slots hold the names of layers, which are numbered: only the position is stable.
     for number, variable in enumerate(optimizer.variables):
         found.add(f"{name}-{type(optimizer).__name__}/{number}", variable)
 
 
-def _add_attributes(found: _Found, name: str, layer: Layer) -> None:
+def _add_attributes(found: _FoundVariables, name: str, layer: Layer) -> None:
     """Add what people store on their models: second optimizers, counters, generators, metrics."""
     for attribute, value in list(vars(layer).items()):
         if isinstance(value, list | tuple):
@@ -130,7 +130,7 @@ def _add_attributes(found: _Found, name: str, layer: Layer) -> None:
             _add_object(found, path, item)
 
 
-def _add_object(found: _Found, path: str, item: object) -> None:
+def _add_object(found: _FoundVariables, path: str, item: object) -> None:
     if isinstance(item, tf.Variable | keras.Variable):
         found.add(path, item)
     elif isinstance(item, tf.random.Generator | keras.random.SeedGenerator):
@@ -149,7 +149,7 @@ def _global_seed_generator() -> SeedGenerator:
     return generator
 
 
-def random_ops_out_of_reach(graph: Graph) -> list[str]:
+def find_unsavable_random_ops(graph: Graph) -> list[str]:
     """Stateful random ops in a traced function's graph: their counters cannot be saved, so a resume differs."""
     graphs = [graph, *called_graphs(graph)]
     found = {

@@ -9,8 +9,8 @@ import pytest
 
 from stoker.train.planning import choices
 
-XLA: choices.Choice = {"jit": "loop", "reason": "XLA is 3.0x as fast", "figures": {"none_us": 3.0}}
-PLAIN: choices.Choice = {"jit": "none", "reason": "XLA is only 1.01x as fast", "figures": {}}
+XLA: choices.JitChoice = {"jit": "loop", "reason": "XLA is 3.0x as fast", "figures": {"none_us": 3.0}}
+PLAIN: choices.JitChoice = {"jit": "none", "reason": "XLA is only 1.01x as fast", "figures": {}}
 
 
 @pytest.fixture(autouse=True)

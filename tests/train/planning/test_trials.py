@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stoker.train.planning.trials import Disturbance, choose_by_times
+from stoker.processors import ProcessorUse
+from stoker.train.planning.trials import choose_by_times, measure_share_that_ran
 
 STEPS = 100_000
 COMPILE_S = 2.0
@@ -51,11 +52,11 @@ def test_more_threads_than_cores_wait() -> None:
         seen.wait()
 
     threads = [threading.Thread(target=work) for _ in range(worked.parties - 1)]
-    waited = Disturbance()
+    before = ProcessorUse.up_to_now()
     for thread in threads:
         thread.start()
     worked.wait()
-    share = waited.ran_share()
+    share = measure_share_that_ran(before)
     seen.set()
     for thread in threads:
         thread.join()

@@ -48,7 +48,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_a_killed_worker_costs_no_bit(tmp_path: Path, undisturbed: Any) -> None:
-    codes = interrupted(tmp_path, 2, 1, 1, signal.SIGKILL)
+    codes = interrupted(tmp_path, 2, 2, 1, signal.SIGKILL)
     assert codes[1] == -signal.SIGKILL
     assert codes[0] not in (0, 75), "the other worker cannot go on alone"
     names = sorted(path.name for path in (tmp_path / "run").glob("*.stoker"))

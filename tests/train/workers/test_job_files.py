@@ -63,7 +63,7 @@ def saved(tmp_path: Path) -> Path:
 def found_in(directory: Path) -> Any:
     owned = CheckpointDirectory(directory)
     try:
-        return job.newest(owned, set(), Group())
+        return job.read_newest(owned, set(), Group())
     finally:
         owned.release()
 

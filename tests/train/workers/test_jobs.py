@@ -36,7 +36,18 @@ def apart(left: Any, right: Any) -> float:
 
 @pytest.mark.parametrize(
     "case",
-    ["fitted", "dropped", "called_back", "own_step", "broken", "overflown", "streamed", "tried", "served"],
+    [
+        "fitted",
+        "dropped",
+        "called_back",
+        "own_step",
+        "broken",
+        "overflown",
+        "streamed",
+        "tried",
+        "served",
+        "in_parts",
+    ],
 )
 def test_all_workers_have_the_same_bits(ranks: list[Any], case: str) -> None:
     assert ranks[0][case]["bits"] == ranks[1][case]["bits"]
@@ -50,6 +61,17 @@ def test_fit_gives_the_numbers_of_one_process(ranks: list[Any], one: Any) -> Non
         assert rank["fitted"]["history"].keys() == theirs["history"].keys()
         for name, values in theirs["history"].items():
             assert np.allclose(rank["fitted"]["history"][name], values, atol=1e-5), name
+
+
+def test_parts_give_the_numbers_of_whole_batches_and_resume_bit_for_bit(ranks: list[Any], one: Any) -> None:
+    for found in (*ranks, one):
+        parted = found["in_parts"]
+        assert parted["parts"] == 3
+        assert apart(parted, one["fitted"]) < 1e-5
+        for name, values in parted["history"].items():
+            assert np.allclose(values, one["fitted"]["history"][name], atol=1e-5), name
+        assert parted["resumed"]["bits"] == parted["bits"]
+        assert parted["resumed"]["history"] == parted["history"]
 
 
 def test_batchnorm_over_all_rows_is_that_of_one_process(ranks: list[Any], one: Any) -> None:

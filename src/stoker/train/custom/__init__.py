@@ -3,6 +3,7 @@
 | module | subject |
 |---|---|
 | step | one step: traced on a replica, run on all of them inside the step, so that the loop knows no replicas |
+| in_parts | the same over parts of a batch, added up |
 | updating | the updates of a step: gradients, one sum over the replicas, the writing |
 | keras_model | a compiled Keras model as a program, on one replica and on several |
 | parts | the models, each with its optimizer and its update; everything kept beside them, in variables |

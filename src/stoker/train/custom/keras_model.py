@@ -21,12 +21,13 @@ from stoker.tf_internals.types import Model, Nest, Tensor, Variable
 from stoker.train.custom.parts import UpdateOptions
 from stoker.train.custom.program import Division, TrainerLoops
 from stoker.train.custom.step import TracedSteps
-from stoker.train.execution import fused_update, keras_step
+from stoker.train.execution import fused_update, keras_step, parted_step
 from stoker.train.execution.feed import BatchFeed
-from stoker.train.execution.feeding.streamed import first_part
-from stoker.train.execution.kept import traces_of
+from stoker.train.execution.feeding.streamed import take_first_part
+from stoker.train.execution.kept import part_size_of, traces_of
 from stoker.train.execution.loop import CompiledLoop, Logs, Step
 from stoker.train.execution.own_methods import is_own
+from stoker.train.execution.parts import Cut, PartSize
 from stoker.train.program import CheckpointedState, StepLoops, TrainingCourse, TrainingProgram
 from stoker.train.update.replicas import row_count
 from stoker.train.update.scaling import KerasLossScaler, LossScale
@@ -54,10 +55,18 @@ class KerasLoops(StepLoops):
         self.eager = bool(model.run_eagerly) or tf.config.functions_run_eagerly()
 
     def step(self, kind: str) -> Step:
-        return keras_step.weak_method(self.model, kind)
+        return keras_step.bind_weakly(self.model, kind)
 
-    def loop(self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
-        return keras_step.keras_loop(self.model, kind, feed, jit, eager=self.eager, fused=fused)
+    def loop(
+        self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False, cut: Cut | None = None
+    ) -> CompiledLoop:
+        size = None if cut is None else part_size_of(self.model, cut)
+        return keras_step.keras_loop(self.model, kind, feed, jit, eager=self.eager, fused=fused, size=size)
+
+    def parts_refusal(self) -> str | None:
+        if not self.fuses:
+            return "the model was made under a strategy of one replica"
+        return parted_step.find_refusal(self.model)
 
     def jit_refusal(self) -> str | None:
         if self.eager:
@@ -115,6 +124,10 @@ class KerasSteps(TracedSteps):
         super().__init__({"model": model}, {"model": optimizer}, options, [], seed=0)
         self.callback_model = model
 
+    @property
+    def parts_refusal(self) -> str | None:
+        return super().parts_refusal or parted_step.find_refusal(self.callback_model)
+
     def serves(self, model: Model) -> bool:
         """Whether these are still the model's steps: its optimizer may have been replaced."""
         return self.optimizers["model"] is getattr(model.optimizer, "inner_optimizer", model.optimizer)
@@ -123,7 +136,7 @@ class KerasSteps(TracedSteps):
         """Create all variables, including the metrics': under a strategy they cannot be created on a replica."""
         if self._update_state is None:
             with tf.init_scope(), self.replicas.scope():
-                keras_training.build(self.model, first_part(batch))
+                keras_training.build(self.model, take_first_part(batch))
         super().build(batch)
         scaled = self.model.optimizer
         if isinstance(scaled, keras.optimizers.LossScaleOptimizer):
@@ -132,6 +145,10 @@ class KerasSteps(TracedSteps):
 
     def train_step(self, batch: Nest) -> Logs:
         """One training step, as Keras does it."""
+        size = self._part_size
+        if size is not None:
+            self._train_in_parts(batch, size)
+            return {}
 
         def local() -> Any:
             with tf.GradientTape() as tape:
@@ -143,6 +160,13 @@ class KerasSteps(TracedSteps):
         self.apply(gradients, loss, "model")
         self._measure(batch, loss, predicted)
         return {}
+
+    def _train_in_parts(self, batch: Nest, size: PartSize) -> None:
+        def find_slopes(tape: tf.GradientTape, loss: Tensor) -> list[Any]:
+            return self.gradients(tape, loss, "model")
+
+        done = parted_step.run_parts(self.model, batch, size, find_slopes, compiled=self._moment.compiled)
+        self.apply(done.gradients, done.loss, "model")
 
     def test_step(self, batch: Nest) -> Logs:
         """One test step: metrics only."""
@@ -167,7 +191,7 @@ class KerasSteps(TracedSteps):
 
 
 def keras_replicas_program(model: Model, division: Division | None = None) -> TrainingProgram:
-    """The program of a compiled model on several replicas; its state and results are those of a single one."""
+    """The program of a compiled model on several replicas; its state and results equal those of a single replica."""
     steps = traces_of(model).keep_owned(KerasSteps, lambda one: one.serves(model), model)
     if division is not None:
         division.apply(steps)

@@ -59,7 +59,7 @@ class UpdateOptions:
             )
 
     @property
-    def watched(self) -> bool:
+    def checks_losses(self) -> bool:
         """Whether every step's loss is checked."""
         return self.stop_on_nan or self.on_spike is not None
 
@@ -80,7 +80,7 @@ class TrainedPart:
 
     @property
     def state(self) -> dict[str, Variable]:
-        """The state besides the model and the optimizer."""
+        """The state apart from the model and the optimizer."""
         found: dict[str, Tensor] = dict(self.watch.variables)
         for piece in (self.update.accumulation, self.update.averages, self.update.scaler):
             if piece is not None:
@@ -132,12 +132,12 @@ def _update(model: Model, optimizing: Optimizing, options: UpdateOptions, replic
         averages=Averages(options.ema, weights, replicas) if options.ema is not None else None,
         scaler=LossScaler(scale) if scale is not None else None,
         replicas=replicas,
-        guarded=options.watched,
+        guarded=options.checks_losses,
     )
 
 
 def name_each(given: object, kind: type, option: str) -> dict[str, Any]:
-    """One thing or a dict of them, as a dict."""
+    """Turn one thing, or a dict of things, into a dict."""
     found = dict(given) if isinstance(given, Mapping) else {"model": given}
     for name, one in found.items():
         if not isinstance(one, kind):
@@ -182,7 +182,7 @@ class UpdateState:
     ) -> None:
         """loss_names: of a step that leaves the update to the trainer; empty for one that has full control."""
         self.halt = Halt()
-        self._watched = options.watched
+        self._watched = options.checks_losses
         # A factor on all rates, lowered after spikes.
         self.slowdown = tf.Variable(1.0, trainable=False)
         self.steps = tf.Variable(0, trainable=False, dtype=tf.int64)
@@ -195,7 +195,7 @@ class UpdateState:
 
     @property
     def variables(self) -> dict[str, Variable]:
-        """For checkpoints, by names that do not depend on the process."""
+        """The variables for checkpoints, by names that do not depend on the process."""
         found = {
             "slowdown": self.slowdown,
             "steps": self.steps,
@@ -219,7 +219,7 @@ class UpdateState:
     def account(
         self, logs: Mapping[str, LogValue], made: Sequence[Mapping[str, Tensor]], rows: Tensor
     ) -> dict[str, Tensor]:
-        """In graph, after a step: what its updates came to, and the means so far."""
+        """In graph, after a step: note bad losses, count the step, and return the means so far."""
         step = tf.identity(self.steps)
         going: Tensor = tf.constant(True)
         counted: Tensor = True

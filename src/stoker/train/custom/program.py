@@ -13,8 +13,9 @@ import keras
 from stoker.tf_internals.types import Model, Nest, Optimizer, Tensor, Variable, Verbose
 from stoker.train.custom.step import TracedSteps
 from stoker.train.execution.feed import BatchFeed
-from stoker.train.execution.kept import traces_of
+from stoker.train.execution.kept import part_size_of, traces_of
 from stoker.train.execution.loop import CompiledLoop, Logs, Step
+from stoker.train.execution.parts import Cut
 from stoker.train.loop.progress import show
 from stoker.train.program import CheckpointedState, StepLoops, TrainingCourse, TrainingEvent, TrainingProgram
 from stoker.train.update.watching import Trouble
@@ -33,7 +34,7 @@ class Division:
     """How a run is divided among replicas.
 
     Attributes:
-        apart: whether each worker reads rows of its own.
+        apart: whether each worker reads different rows.
         rate_factor: what all learning rates are multiplied by; 1 on one replica.
     """
 
@@ -89,16 +90,21 @@ class TrainerLoops(StepLoops):
             else self._step("run_train_step", compiled=False)
         )
 
-    def loop(self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
-        step, compiled, closing = self.step(kind), False, None
+    def loop(
+        self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False, cut: Cut | None = None
+    ) -> CompiledLoop:
+        step, compiled, closing, size = self.step(kind), False, None, None
         if self.replicated:
             # XLA compiles a part of the step, never the loop.
             compiled = jit != "none" and kind == "train_step" and self.jit_refusal() is None
             jit, closing = "none", self._results()
-        if compiled:
-            step = self._step("run_train_step", compiled=True)
+        if cut is not None and kind == "train_step":
+            # XLA compiles what is computed of a part.
+            size, compiled, jit = part_size_of(self.model, cut), compiled or jit in ("loop", "step"), "none"
+        if compiled or size is not None:
+            step = self._step("run_train_step", compiled=compiled, size=size)
         together = None if self.group.alone else self.group.is_everywhere
-        owner = self.trainer.identity("step" if compiled else "none")
+        owner = self.trainer.identity(f"{'step' if compiled else 'none'}{' in parts' if size else ''}")
 
         def make() -> CompiledLoop:
             return CompiledLoop(step, feed, jit=jit, closing=closing, together=together)
@@ -110,13 +116,16 @@ class TrainerLoops(StepLoops):
             return self.loop("train_step", feed, jit)
         return CompiledLoop(self._step("run_alone", compiled=jit != "none"), feed)
 
+    def parts_refusal(self) -> str | None:
+        return self.trainer.parts_refusal
+
     def build(self, batch: Nest) -> None:
         self.trainer.build(batch)
 
     def jit_refusal(self) -> str | None:
         return self.trainer.exchanges_inside if self.replicated else None
 
-    def _step(self, name: str, **options: bool) -> Step:
+    def _step(self, name: str, **options: Any) -> Step:
         """A step of the trainer. Compiled loops are kept for the model's next run: they must not keep it alive."""
         owner = weakref.ref(self.trainer)
         unwraps = self._unwraps
@@ -128,7 +137,7 @@ class TrainerLoops(StepLoops):
         return run
 
     def _results(self) -> Callable[[], Logs]:
-        """The logs, traced after the last step of a call: on replicas they are costly at every step."""
+        """The logs, computed once after the last step of a call: at every step they would slow replicas down."""
         owner = weakref.ref(self.trainer)
 
         def results() -> Logs:
@@ -182,7 +191,7 @@ class TrainerCourse(TrainingCourse):
 
     @contextmanager
     def validation_scope(self) -> Iterator[None]:
-        """With the averaged weights, if there are any; the training's own metrics are not touched."""
+        """Use the averaged weights, if there are any, and leave the training's own metrics untouched."""
         trainer = self.trainer
         # Copy by copy: under a strategy, reading a metric adds up all of them.
         variables = [one.value for metric in trainer.metrics for one in metric.variables]
@@ -196,7 +205,7 @@ class TrainerCourse(TrainingCourse):
     def after_call(self, step: int, logs: Mapping[str, float]) -> str | None:
         trouble, at, loss = self.trainer.update_state.halt.read()
         if trouble is not Trouble.NONE:
-            return self._deal_with(trouble, at, loss)
+            return self._handle_trouble(trouble, at, loss)
         due = self.stop_points is not None and step % self.stop_points == 0
         return "evaluate" if due else None
 
@@ -206,7 +215,7 @@ class TrainerCourse(TrainingCourse):
             shown = ", ".join(f"val_{name} {value:.4g}" for name, value in logs.items())
             show(f"step {step}: {shown}", self._verbose)
 
-    def _deal_with(self, trouble: Trouble, step: int, loss: float) -> str:
+    def _handle_trouble(self, trouble: Trouble, step: int, loss: float) -> str:
         """Handle a bad loss: rewind, or stop."""
         spike = self.trainer.options.on_spike
         recoveries = sum(event["event"] == "recovery" for event in self.events)
@@ -267,5 +276,5 @@ class Models(keras.Model):
 
 
 def _unwrap(batch: Nest) -> Nest:
-    """What the user's step gets: x where only x was given, else the tuple or dict as it came."""
+    """What the user's step gets: x if only x was given, otherwise the tuple or dict unchanged."""
     return batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch

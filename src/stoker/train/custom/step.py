@@ -22,18 +22,20 @@ from stoker.tf_internals.types import Graph, Model, Nest, Optimizer, Tensor, Ten
 from stoker.train.custom.parts import UpdateOptions, UpdateState, common_strategy, results_of
 from stoker.train.custom.updating import Logs, Moment, Updating
 from stoker.train.execution.loop import MORE
+from stoker.train.execution.parted_step import find_fixed_size
+from stoker.train.execution.parts import PartSize
 from stoker.train.update.means import RunningMeans, StepResult, scalar, take_apart
 from stoker.train.update.replicas import Replicas, Statistics, Weight
 from stoker.train.workers.copies import reset
 
 
 class TracedSteps(Updating):
-    """The inside of a trainer: what makes its `train_step` and `test_step` steps of a loop."""
+    """Turns a trainer's `train_step` and `test_step` into steps of a compiled loop."""
 
     callback_model: Model
     """What callbacks see: the model, or several as one."""
     apart: bool = False
-    """Whether each worker trains on rows of its own, instead of its share of a batch that all read."""
+    """Whether each worker reads different rows, instead of its share of a batch that all read."""
 
     def __init__(
         self,
@@ -62,13 +64,21 @@ class TracedSteps(Updating):
 
     @property
     def exchanges_inside(self) -> str | None:
-        """Why what a replica does cannot be taken apart from its collectives, or None; complete once it was traced."""
+        """Why the work of a replica cannot be separated from its collectives, or None; known once it was traced."""
         if not self.updates_last or self.options.losses is not None:
             return "the step exchanges with the other replicas before it ends"
         layers = [layer for model in self.models.values() for layer in layers_of(model)]
         if self._exchanges or any(getattr(layer, "synchronized", False) for layer in layers):
             return "a layer adds up over the replicas"
         return None
+
+    @property
+    def parts_refusal(self) -> str | None:
+        """Why a batch cannot be cut into parts, or None."""
+        layers = [layer for model in self.models.values() for layer in layers_of(model)]
+        if self.replicas.distributed and any(getattr(layer, "synchronized", False) for layer in layers):
+            return "a layer adds up over the replicas"
+        return next(filter(None, map(find_fixed_size, self.models.values())), None)
 
     @property
     def model(self) -> Model:
@@ -107,7 +117,7 @@ class TracedSteps(Updating):
                 )
 
     def run_train_step(
-        self, batch: Nest, more: Tensor = None, *, compiled: bool = False
+        self, batch: Nest, more: Tensor = None, *, compiled: bool = False, size: PartSize | None = None
     ) -> dict[str, Tensor]:
         """In graph: one step on all replicas; the epoch's means so far.
 
@@ -116,10 +126,11 @@ class TracedSteps(Updating):
             more: where a stream of unknown length is read, whether it has another batch; then the logs say, under
                 `MORE`, whether all workers' streams have.
             compiled: whether XLA compiles what a replica does before its collective.
+            size: that of the parts in which a replica takes its rows; None for all at once.
         """
         self.build(batch)
         logs, made, rows, going = self.replicas.run(
-            lambda part, weight: self._on_replica(part, weight, more, compiled=compiled),
+            lambda part, weight: self._on_replica(part, weight, more, compiled=compiled, size=size),
             batch,
             apart=self.apart,
         )
@@ -161,7 +172,7 @@ class TracedSteps(Updating):
         return {} if self.replicas.distributed else results_of(self.metrics)
 
     def results(self) -> dict[str, Tensor]:
-        """In graph, after the last step of a call: metrics that are added up over the replicas when they are read."""
+        """In graph, after the last step of a call: the metrics, which reading adds up over the replicas."""
         return results_of(self.metrics) if self.replicas.distributed else {}
 
     @contextmanager
@@ -180,13 +191,13 @@ class TracedSteps(Updating):
                 one.swap()
 
     def reset_training_means(self) -> None:
-        """On the host: a new epoch."""
+        """On the host: reset the means for a new epoch."""
         if self._update_state is not None:
             self._update_state.means.reset()
         self._reset_metrics()
 
     def reset_test_means(self) -> None:
-        """On the host: a new validation."""
+        """On the host: reset the means for a new validation."""
         if self._test_means is not None:
             self._test_means.reset()
         self._reset_metrics()
@@ -211,14 +222,26 @@ class TracedSteps(Updating):
         return found
 
     def _on_replica(
-        self, batch: Nest, weight: Weight, more: Tensor, *, testing: bool = False, compiled: bool = False
+        self,
+        batch: Nest,
+        weight: Weight,
+        more: Tensor,
+        *,
+        testing: bool = False,
+        compiled: bool = False,
+        size: PartSize | None = None,
     ) -> Any:
-        self._local.moment = moment = Moment(weight, compiled)
+        self._local.moment = moment = Moment(weight, compiled, size)
         statistics = None if testing else Statistics(self.models.values(), self.replicas)
         step = self.test_step if testing else self.train_step
         try:
             logs = {name: scalar(name, value) for name, value in step(batch).items()}
             self._exchanges |= not testing and holds_collectives(tf.compat.v1.get_default_graph())
+            if size is not None and self._exchanges:
+                # Replicas may have different numbers of parts.
+                raise ArgumentError(
+                    "parts: a layer adds up over the replicas, which must do so equally often"
+                )
             changes = [] if statistics is None else statistics.changes()
             means = self._together(moment.waiting, [*logs.values(), *changes], weight, more)
             values, gradients = iter(means.values), iter(means.weighed)
@@ -261,14 +284,14 @@ class TracedSteps(Updating):
 
 
 def _spec_of(leaf: Tensor) -> TensorSpec:
-    """What a leaf of a batch is traced for; that of a distributed dataset holds a tensor for each replica."""
+    """The spec of a leaf of a batch; a leaf of a distributed dataset holds a tensor for each replica."""
     if isinstance(leaf, tf.distribute.DistributedValues):
         return tf.type_spec_from_value(leaf)
     return leaf if isinstance(leaf, tf.TypeSpec) else tf.TensorSpec(leaf.shape, leaf.dtype)
 
 
 def holds_collectives(graph: Graph) -> bool:
-    """Whether workers exchange in a graph, as far as it is traced, or in a function it calls."""
+    """Whether workers exchange values in a graph, as traced so far, or in a function it calls."""
     return any(
         op.type.startswith("Collective")
         for one in (graph, *called_graphs(graph))

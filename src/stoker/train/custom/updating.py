@@ -13,7 +13,8 @@ import tensorflow as tf
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import LogValue, Tensor
 from stoker.train.custom.parts import TrainedPart, UpdateOptions, UpdateState
-from stoker.train.update.clipping import dense
+from stoker.train.execution.parts import PartSize, slopes_of
+from stoker.train.update.clipping import make_dense
 from stoker.train.update.means import scalar
 from stoker.train.update.replicas import ReplicaMeans, Replicas, Weight
 from stoker.train.update.watching import Trouble
@@ -32,10 +33,17 @@ class Waiting:
 
 @dataclass
 class Moment:
-    """What is known while one step is traced on one replica; `compiled`: its own part of the step by XLA."""
+    """What is known while one step is traced on one replica.
+
+    Attributes:
+        weight: how much the replica counts.
+        compiled: whether XLA compiles its part of the step.
+        size: that of the parts in which it takes its rows; None for all rows at once.
+    """
 
     weight: Weight
     compiled: bool = False
+    size: PartSize | None = None
     waiting: list[Waiting] = field(default_factory=list)
     # For each update made in the step: its part, its loss over all replicas, and what is wrong with it.
     made: list[dict[str, tuple[Tensor, Tensor]]] = field(default_factory=list)
@@ -56,7 +64,7 @@ class Updating:
 
     @property
     def update_state(self) -> UpdateState:
-        """The state that is kept besides models and optimizers."""
+        """The state apart from models and optimizers."""
         if self._update_state is None:
             raise ArgumentError("the trainer has not seen a batch yet: call fit, or build(batch).")
         return self._update_state
@@ -68,6 +76,11 @@ class Updating:
         # A function for every replica that is traced: each has variables of its own in it.
         return tf.function(compute, autograph=False, jit_compile=True)()
 
+    @property
+    def _part_size(self) -> PartSize | None:
+        """The size of the parts that an update's gradients are added up from; None if it takes all rows at once."""
+        return self._moment.size if self._updating else None
+
     def gradients(self, tape: tf.GradientTape, loss: Tensor, part: str) -> list[Tensor]:
         """The gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""
         if not self._updating:
@@ -76,7 +89,7 @@ class Updating:
             raise ArgumentError(
                 "the loss is float16: cast it to float32 inside the tape, a scale would overflow it."
             )
-        update = self._part(part).update
+        update = self._find_part(part).update
         # The slope at the loss is the scale: the same as scaling the loss, and it needs no place in the tape.
         # So is the replica's weight: a layer that adds up over the replicas, going forward, must do so with it.
         factors = [] if update.scaler is None else [tf.cast(update.scaler.scale, loss.dtype)]
@@ -84,14 +97,14 @@ class Updating:
         slope = math.prod(factors) if factors else None
         frozen = update.optimizing.frozen
         wanted = [one.value for one, out in zip(update.optimizing.variables, frozen, strict=True) if not out]
-        slopes = iter(tape.gradient(loss, wanted, output_gradients=slope))
+        slopes = iter(slopes_of(tape, loss, wanted, slope))
         return [None if out else next(slopes) for out in frozen]
 
     def apply(self, gradients: Sequence[Tensor], loss: Tensor, part: str) -> None:
         """Update a part's weights by gradients that `gradients` gave, changed as you like."""
         if not self._updating:
             return
-        prepared = self._part(part).update.select(gradients)
+        prepared = self._find_part(part).update.select(gradients)
         waiting = Waiting(part, prepared, scalar("loss", loss))
         if self._weighs:
             self._moment.waiting.append(waiting)
@@ -101,8 +114,8 @@ class Updating:
 
     def _update(self, waiting: Waiting, means: list[Tensor], rows: Tensor) -> None:
         """Write an update, given the means of its gradients and, last, of its loss over all replicas."""
-        found, (*slopes, whole) = self._part(waiting.part), means
-        scaler, watched = found.update.scaler, self.options.watched
+        found, (*slopes, whole) = self._find_part(waiting.part), means
+        scaler, watched = found.update.scaler, self.options.checks_losses
         trouble = found.watch.judge(whole) if watched else tf.constant(Trouble.NONE, tf.float32)
         if scaler is not None:
             # An overflow: the scale goes down. Only when it is at its lowest is the loss itself to blame.
@@ -117,7 +130,7 @@ class Updating:
 
     @property
     def _weighs(self) -> bool:
-        """Whether gradients have their replica's weight in them: those of updates that wait for the step's end."""
+        """Whether gradients are multiplied by their replica's weight, as in updates that wait for the step's end."""
         return self.updates_last and self.replicas.distributed
 
     def _together(
@@ -134,13 +147,13 @@ class Updating:
     def _minimize_balanced(self, tape: tf.GradientTape, losses: Logs, part: str) -> tuple[Tensor, Logs]:
         """Weigh the losses by the norms of their gradients, over all replicas, and update."""
         balancing, first = self.update_state.balancing, self.replicas.first
-        update = self._part(part).update
+        update = self._find_part(part).update
         scaler, variables = update.scaler, update.optimizing.variables
         slopes = {name: self.gradients(tape, loss, part) for name, loss in losses.items()}
         norms = {}
         for name, listed in slopes.items():
             pairs = zip(listed, variables, strict=True)
-            present = [tf.ensure_shape(dense(one), var.shape) for one, var in pairs if one is not None]
+            present = [tf.ensure_shape(make_dense(one), var.shape) for one, var in pairs if one is not None]
             known = {"weighed": present} if self._weighs else {}
             means = self.replicas.means([] if known else present, self._moment.weight, **known)
             whole = [*means.values, *means.weighed]
@@ -163,7 +176,7 @@ class Updating:
         moment: Moment = self._local.moment
         return moment
 
-    def _part(self, name: str) -> TrainedPart:
+    def _find_part(self, name: str) -> TrainedPart:
         parts = self.update_state.parts
         if name not in parts:
             raise ArgumentError(f"there is no part {name!r}: the trainer has {', '.join(map(repr, parts))}.")
@@ -171,5 +184,5 @@ class Updating:
 
 
 def _weigh(column: Sequence[Tensor], weights: Iterable[Tensor]) -> Tensor:
-    terms = [dense(one) * weight for one, weight in zip(column, weights, strict=True) if one is not None]
+    terms = [make_dense(one) * weight for one, weight in zip(column, weights, strict=True) if one is not None]
     return tf.add_n(terms) if terms else None

@@ -4,10 +4,13 @@
 |---|---|
 | feeding/ | what the caller gave, as feeds: rows on the device, streams; where in them a pass is |
 | feed, loop | where batch `i` comes from, inside the graph; many steps in one compiled call |
+| data_waits | how long the steps of a call waited for their data |
 | tracing | what is done to a step while it is traced |
+| kept_compilations | what XLA compiled, kept for later processes |
 | kept | what was traced of a model, kept on it for as long as it matches the model |
 | fused_parts, fused_layers, fused_update | parts of a step that have one kernel, or that XLA compiles by themselves |
 | keras_step, batch_function | a Keras model's own steps as loops; one batch of any number of rows |
+| parts, parted_step | sums over parts of a batch; Keras' training step over them, which needs less memory |
 | epoch_steps, stretch | which steps an epoch has; how many a call runs, call by call |
 | model_kinds | which models can be run here |
 | own_methods | a model's own `fit`, `evaluate` and `predict`, called, with Stoker's in place of Keras' |

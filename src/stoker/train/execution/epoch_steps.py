@@ -70,7 +70,7 @@ class EpochSteps:
 
     @property
     def target(self) -> int | None:
-        """Steps in an epoch as callbacks see them; None if only the end of the data tells."""
+        """Steps in an epoch as callbacks see them; None if the data must end first."""
         return self.steps_per_epoch or self.feed.steps
 
     def reset(self) -> None:
@@ -95,7 +95,7 @@ class EpochSteps:
         self._open = True
 
     def room(self) -> int | None:
-        """How many steps may run in one call from here: 0 when the epoch is over, None when nobody knows."""
+        """How many steps may run in one call from here: 0 when the epoch is over, None if unknown."""
         if self._out:
             return 0
         limits = []
@@ -104,7 +104,7 @@ class EpochSteps:
         if self.feed.steps is not None:
             left = self.feed.steps - self.taken
             if left <= 0 and self.steps_per_epoch and self.step < self.steps_per_epoch:
-                self.ran_out()
+                self.note_end_of_data()
                 return 0
             limits.append(left)
         return max(min(limits), 0) if limits else None
@@ -114,10 +114,10 @@ class EpochSteps:
         self.step += ran
         self.taken += ran
         if ran < asked:
-            self.ran_out()
+            self.note_end_of_data()
 
-    def ran_out(self) -> None:
-        """The data ended before the epoch did, or within its last execution."""
+    def note_end_of_data(self) -> None:
+        """Note that the data ended before the epoch did, or within its last execution."""
         if self.steps_per_epoch is None or self.step < self.steps_per_epoch:
             warnings.warn(_RAN_OUT, stacklevel=2)
         self._out = True

@@ -53,7 +53,7 @@ class BatchFeed:
     """"resident" or "streamed"."""
 
     @property
-    def counted(self) -> bool:
+    def is_counted(self) -> bool:
         """Whether there are `steps` batches for certain; if not, each is asked for before it is used."""
         return self.steps is not None
 
@@ -66,15 +66,15 @@ class BatchFeed:
         raise NotImplementedError
 
     def operand_specs(self) -> Nest:
-        """What is traced for in place of `operands()`, where the loop takes more than these alone; else None."""
+        """The specs to trace with in place of `operands()`, if the loop accepts more than these; otherwise None."""
         return None
 
     def batch(self, operands: Nest, index: tf.Tensor, *, whole: bool = True) -> Nest:
-        """In graph: batch `index` of this pass; `whole`: it is none that is shorter than the others."""
+        """In graph: batch `index` of this pass; `whole`: it is as long as the others."""
         raise NotImplementedError
 
     def tail(self, operands: Nest) -> Nest:
-        """In graph: the last batch, when it has a shape of its own."""
+        """In graph: the last batch, when its shape differs from the others'."""
         raise NotImplementedError
 
     def spec(self) -> Nest:
@@ -92,7 +92,7 @@ class BatchFeed:
 
     @property
     def shapes(self) -> InnerShapes | None:
-        """Which shapes it was made for, where feeds of one signature may differ in them; else None."""
+        """The shapes it was made for, if feeds of one signature may differ in them; otherwise None."""
         return None
 
     def widen(self, shapes: InnerShapes) -> None:
@@ -114,7 +114,7 @@ class BatchFeed:
         """Release data and threads after the last pass."""
 
 
-def without_optionals(batch: Nest) -> Nest:
+def replace_optionals(batch: Nest) -> Nest:
     """A generator's missing parts arrive as empty optionals: the step gets None."""
     kinds = (tf.experimental.Optional, tf.OptionalSpec)
     return keras.tree.map_structure(lambda leaf: None if isinstance(leaf, kinds) else leaf, batch)

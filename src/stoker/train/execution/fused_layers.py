@@ -23,7 +23,7 @@ from stoker.tf_internals.types import Layer, Model, Tensor, Variable
 
 
 def _is_plain(layer: Layer) -> bool:
-    """Whether it computes in float32, and its `call` is its class'."""
+    """Whether it computes in float32 and has its class's own `call`."""
     return "call" not in vars(layer) and layer.compute_dtype == layer.variable_dtype == "float32"
 
 
@@ -109,7 +109,7 @@ def _average(moving: Variable, value: Tensor, momentum: float) -> None:
 
 
 class SharedRows(tf.IndexedSlices):
-    """The gradient of a table, of which all words of a text have one row.
+    """The gradient of a table, in which all words of a text share one row.
 
     What does not know of it takes it for an `IndexedSlices`; if nothing does, its values are never computed.
     """
@@ -119,7 +119,7 @@ class SharedRows(tf.IndexedSlices):
         super().__init__(tf.gather(of_texts, texts), words, shape)
 
     def summed(self, of_texts: Tensor, place: Tensor, count: Tensor) -> Tensor:
-        """The sum over all words of what each text has in `of_texts`, by `place`, of which there are `count`."""
+        """Add up each text's row of `of_texts` over its words, at their `place` in a result of `count` rows."""
         return tf.raw_ops.SparseSegmentSumGrad(
             grad=of_texts, indices=place, segment_ids=self.texts, output_dim0=count
         )
@@ -171,7 +171,7 @@ def _takes_plain_words(node: Any) -> bool:
 
 
 def _note_words(layer: Layer, given: dict[int, tuple[Tensor, Tensor, Tensor]]) -> Callable[[Tensor], Tensor]:
-    """The layer as it is; whose mean is taken of its answer can ask for the words. The gather is pruned then."""
+    """Call the layer as usual, and note the words for the layer that takes the mean; the gather is then pruned."""
     plain = layer.call
 
     def call(inputs: Tensor) -> Tensor:

@@ -50,7 +50,7 @@ def fuse_parts(model: Model) -> Iterator[None]:
         nonlocal normalized
         normalized = True
 
-    def worth_it() -> bool:
+    def is_worth_it() -> bool:
         # Asked when the update is traced, and so when the model is built, whatever was known of it before.
         return normalized or _has_large(model)
 
@@ -58,7 +58,7 @@ def fuse_parts(model: Model) -> Iterator[None]:
         fused_layers.fuse_normalization(model, note),
         # Alone it would keep XLA out, which may gain more.
         fused_layers.fuse_means(model) if _fuses_update(model) else nullcontext(),
-        fused_update.fuse_adam(model.optimizer, worth_it)
+        fused_update.fuse_adam(model.optimizer, is_worth_it)
         if fused_update.is_plain_adam(model.optimizer)
         else nullcontext(),
     ):

@@ -1,4 +1,4 @@
-"""The optimizer's update with fewer passes over memory: Adam's by its kernel, that of others compiled by XLA.
+"""The optimizer's update with fewer passes over memory: Adam's runs as one kernel, others are compiled by XLA.
 
 Keras 3 writes Adam as some fourteen ops, of which six go over every weight, even over the rows of a table of embeddings
 that no word of the batch has. For small variables, running and tracing the ops themselves takes the time. TensorFlow's
@@ -89,7 +89,7 @@ def fuse_adam(optimizer: Optimizer, worth_it: Callable[[], bool] = lambda: True)
 
 
 def _add_rows(gradient: tf.IndexedSlices, m: tf.Variable, v: tf.Variable, optimizer: Optimizer) -> tf.Tensor:
-    """Put the gradients of some rows of a table into `m` and `v`; the kernel then finds a gradient of zeros.
+    """Add the gradients of some rows of a table to `m` and `v`, so that the kernel sees a gradient of zeros.
 
     It will make both smaller, by as much as these are made larger before. So no gradient of all rows has to be made,
     and `v` gets the sum of the squares of a row that a batch has several times, as in Keras, not the square of the sum.
@@ -130,7 +130,7 @@ _LEAST_WORK = 2_000_000_000
 
 
 def refusal(model: Model, steps: int) -> str | None:
-    """Why compiling the update is impossible or not worth it for so many steps; None if it is."""
+    """Why the update cannot be compiled, or should not be for this many steps; None if it should."""
     if type(model.optimizer) not in _OPTIMIZERS:
         return f"{type(model.optimizer).__name__} is not compiled by itself"
     if not model.built:
@@ -157,7 +157,7 @@ def _is_worth_compiling(gradient: Tensor, variable: Variable) -> bool:
 
 
 def compile_update(optimizer: Optimizer) -> AbstractContextManager[None]:
-    """What is traced inside has the optimizer's update of large variables compiled."""
+    """A context: steps traced inside have the optimizer's update of large variables compiled."""
     return update_replaced(optimizer, _compile_large)
 
 

@@ -27,7 +27,7 @@ def list_callbacks(
 def list_training_callbacks(
     model: Model, callbacks: Callbacks, verbose: Verbose, epochs: int, steps: int | None, progress: Callback
 ) -> keras.callbacks.CallbackList:
-    """The callbacks with a history and, unless silent or there is one, the progress bar: in Keras' order."""
+    """The callbacks in Keras' order, with a history and, unless silent, a progress bar if there is none yet."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         return callbacks
     params = {"verbose": verbose, "epochs": epochs, "steps": steps}
@@ -39,7 +39,7 @@ def list_training_callbacks(
     return listed
 
 
-def wanting_every_batch(callbacks: Iterable[Callback], hooks: Sequence[str] = TRAIN) -> list[str]:
+def list_batch_callbacks(callbacks: Iterable[Callback], hooks: Sequence[str] = TRAIN) -> list[str]:
     """The names of the callbacks that act at every batch."""
     return [type(one).__name__ for one in callbacks if _acts_on_batches(one, hooks)]
 

@@ -28,6 +28,7 @@ from stoker.train.execution.batch_function import (
 )
 from stoker.train.execution.feed import BatchFeed
 from stoker.train.execution.loop import CompiledLoop
+from stoker.train.execution.parts import Cut, PartSize
 
 Owned = TypeVar("Owned")
 
@@ -130,7 +131,7 @@ class KeptTraces:
 
 
 def traces_of(model: keras.Model) -> KeptTraces:
-    """What is traced of the model, empty if the model is not what it was."""
+    """What was traced of the model; empty if the model has changed since."""
     found: KeptTraces | None = model.__dict__.get(ATTRIBUTE)
     if found is not None and found.model is model and found.python_side.holds(model):
         return found
@@ -138,6 +139,13 @@ def traces_of(model: keras.Model) -> KeptTraces:
     # On the model itself, so that both go together; past Keras' and TensorFlow's tracking of attributes.
     model.__dict__[ATTRIBUTE] = fresh
     return fresh
+
+
+def part_size_of(model: Model, cut: Cut) -> PartSize:
+    """The size of the parts that the model's loops cut batches into, set to this."""
+    size = traces_of(model).keep_owned(PartSize, lambda _: True)
+    size.assign(cut)
+    return size
 
 
 def _widen(known: Inner, given: Inner) -> Inner:
@@ -168,7 +176,7 @@ class PythonSide:
         then, now = self._values, _values(model)
         if len(then) != len(now):
             return False
-        return all(map(is_, then, now)) or all(map(_same, then, now))
+        return all(map(is_, then, now)) or all(map(_is_same, then, now))
 
 
 def _values(model: Model) -> list[object]:
@@ -183,6 +191,6 @@ def _values(model: Model) -> list[object]:
     return values
 
 
-def _same(then: object, now: object) -> bool:
+def _is_same(then: object, now: object) -> bool:
     """The same object, or a plain value set again to what it was."""
     return then is now or (type(then) is type(now) and isinstance(now, _PLAIN) and bool(then == now))

@@ -15,6 +15,8 @@ from stoker.train.execution import fused_parts, fused_update
 from stoker.train.execution.feed import BatchFeed
 from stoker.train.execution.kept import traces_of
 from stoker.train.execution.loop import CompiledLoop, Logs, numbers
+from stoker.train.execution.parted_step import parted_step
+from stoker.train.execution.parts import PartSize
 
 # What a step calls, whose results are then those of the model's metrics and nothing else.
 _THEIRS = {
@@ -29,10 +31,21 @@ STEPS = tuple(_THEIRS)
 
 
 def keras_loop(
-    model: Model, kind: str, feed: BatchFeed, jit: str, *, eager: bool = False, fused: bool = False
+    model: Model,
+    kind: str,
+    feed: BatchFeed,
+    jit: str,
+    *,
+    eager: bool = False,
+    fused: bool = False,
+    size: PartSize | None = None,
 ) -> CompiledLoop:
-    """The kept loop of the model's "train_step" or "test_step" over a feed: one for `fit` and `evaluate`."""
+    """The kept loop of the model's "train_step" or "test_step" over a feed: one for `fit` and `evaluate`.
+
+    With a `size`, training steps are in parts, and XLA compiles a part.
+    """
     testing = kind == "test_step"
+    size = None if testing else size
 
     def make() -> CompiledLoop:
         strategy = keras_training.strategy_of(model)
@@ -40,23 +53,29 @@ def keras_loop(
             # Before tracing, as Keras does it: a step on a replica may not make variables.
             with strategy.scope():
                 keras_training.build(model, feed.spec())
+        elif size is not None:
+            keras_training.build(model, feed.spec())
         elif not testing:
             _build_loss_scale(model, feed)
-        step = weak_method(model, kind) if testing else make_train_step(model, jit == "update", fused)
+        step = bind_weakly(model, kind) if testing else make_train_step(model, jit, fused, size)
         if strategy is not None:
             return CompiledLoop(_run_on_replica(step, strategy), feed, eager=eager)
         # A test's steps need not compute results that nobody reads.
-        results = weak_method(model, "get_metrics_result") if testing and returns_metrics(model) else None
-        return CompiledLoop(step, feed, jit=jit, eager=eager, results=results)
+        results = bind_weakly(model, "get_metrics_result") if testing and returns_metrics(model) else None
+        whole = jit if size is None or jit == "update" else "none"
+        return CompiledLoop(step, feed, jit=whole, eager=eager, results=results)
 
     owner = None if testing else model.optimizer
+    if size is not None:
+        # A step of its own, as `share` has it.
+        kind = f"{kind} in parts, {'compiled' if jit in ('loop', 'step') else 'plain'}"
     return traces_of(model).loop(
         kind, feed, make, jit="eager" if eager else jit, owner=owner, fused=fused and not testing
     )
 
 
 def _build_loss_scale(model: Model, feed: BatchFeed) -> None:
-    """Before tracing: a `LossScaleOptimizer` that is not built would put its first scale into the graph, for good."""
+    """Build a `LossScaleOptimizer` before tracing; otherwise its first scale would be a constant of the graph."""
     optimizer = model.optimizer
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer) and not optimizer.built:
         keras_training.build(model, feed.spec())
@@ -72,23 +91,26 @@ def _run_on_replica(step: Callable[..., Logs], strategy: Strategy) -> Callable[.
     return run
 
 
-def make_train_step(model: Model, compiled_update: bool, fused: bool) -> Callable[..., Logs]:
-    """The model's `train_step`, with the update compiled by XLA or parts of it fused."""
-    plain, weak = weak_method(model, "train_step"), weakref.ref(model)
+def make_train_step(model: Model, jit: str, fused: bool, size: PartSize | None = None) -> Callable[..., Logs]:
+    """The model's `train_step`, with the update compiled by XLA or pieces of it fused; of a size, in parts."""
+    plain, weak = bind_weakly(model, "train_step"), weakref.ref(model)
 
     def step(*args: Nest) -> Logs:
         owner = weak()
         assert owner is not None
         with (
-            fused_update.compile_update(owner.optimizer) if compiled_update else nullcontext(),
+            fused_update.compile_update(owner.optimizer) if jit == "update" else nullcontext(),
             fused_parts.fuse_parts(owner) if fused else nullcontext(),
         ):
+            if size is not None:
+                (batch,) = args
+                return parted_step(owner, batch, size, compiled=jit in ("loop", "step"))
             return plain(*args)
 
     return step
 
 
-def weak_method(model: Model, name: str) -> Callable[..., Logs]:
+def bind_weakly(model: Model, name: str) -> Callable[..., Logs]:
     """A method of the model that does not keep it alive: loops are kept for the model's next run."""
     weak = weakref.ref(model)
 

@@ -15,7 +15,9 @@ from stoker.errors import ArgumentError
 from stoker.tf_internals.functions import silence_retracing_warning
 from stoker.tf_internals.keras_training import to_numbers
 from stoker.tf_internals.types import CompiledFunction, ConcreteFunction, LogValue, Nest, Optional, Tensor
-from stoker.train.execution.feed import BatchFeed, without_optionals
+from stoker.train.execution.data_waits import WAITED, WaitClock, add_waits, can_be_measured, shapes_of
+from stoker.train.execution.feed import BatchFeed, replace_optionals
+from stoker.train.execution.kept_compilations import kept_around
 from stoker.train.execution.tracing import drop_trivial_products, lift_variables
 
 Logs = dict[str, LogValue]
@@ -60,6 +62,9 @@ class CompiledLoop:
         self.jit = jit
         self.eager = eager
         self._ran: Tensor | int = 0
+        self._waited: Tensor | float = 0.0
+        self._compiled: set[int] = set()
+        self._measures_waits = can_be_measured(feed)
         self.owner: object = None
         # What a step took last, if that is known: calls of a good length from the start.
         self.step_seconds: float | None = None
@@ -72,8 +77,8 @@ class CompiledLoop:
         self._step = _compile(drop_trivial_products(lift_variables(step)), jit == "step", autograph)
         self._traced: ConcreteFunction = None
         self._logs: Nest = None
-        self._many = _compile(self._many_steps, jit == "loop")
-        self._until_out = _compile(self._steps_until_out, False)
+        self._many = _compile(self._run_many_steps, jit == "loop")
+        self._until_out = _compile(self._run_until_out, False)
         self._last = _compile(self._last_step, jit == "loop")
 
     def share(self, other: CompiledLoop) -> None:
@@ -87,6 +92,12 @@ class CompiledLoop:
     def release(self) -> None:
         """Forget the feed, and the data with it: a loop is kept for the model's next run, which brings its own."""
         vars(self).pop("feed", None)
+
+    @property
+    def trace_count(self) -> int:
+        """How often something of it was traced, which a call that compiles does first."""
+        parts = (self._step, self._many, self._until_out, self._last)
+        return sum(part.experimental_get_tracing_count() for part in parts)
 
     @property
     def ran(self) -> int:
@@ -106,6 +117,11 @@ class CompiledLoop:
         return self._traced
 
     @property
+    def waited_s(self) -> float:
+        """How many seconds of the last `run` its steps waited for data, where that is measured."""
+        return float(self._waited)
+
+    @property
     def logs_are_open(self) -> bool:
         """Whether a step returns something whose shape is not known beforehand, which XLA cannot carry along."""
         self.build()
@@ -118,21 +134,31 @@ class CompiledLoop:
         self.build()
         operands = self.feed.operands()
         logs: Logs
-        if not self.feed.counted or self._together is not None:
-            self._ran, logs = self._until_out(tf.constant(count), operands)
+        if not self.feed.is_counted or self._together is not None:
+            self._ran, logs = self._call(self._until_out, tf.constant(count), operands)
+            self._waited = logs.pop(WAITED, 0.0)
             return logs
         self._ran = count
         # XLA knows one shape of batch. Elsewhere a shorter last one is a step like the others: a function of its own
         # would be optimized by TensorFlow all over again, which a short job feels.
-        whole = min(count, self._full_steps() - first) if self.jit == "loop" else count
+        whole = min(count, self._read_full_steps() - first) if self.jit == "loop" else count
         if whole > 0:
-            logs = self._many_function()(tf.constant(first), tf.constant(whole), operands)
+            logs = self._call(self._many_function(), tf.constant(first), tf.constant(whole), operands)
+            self._waited = logs.pop(WAITED, 0.0)
         if count > whole:
-            logs = self._last(operands)
+            logs = self._call(self._last, operands)
         return logs
 
+    def _call(self, function: CompiledFunction, *operands: Nest) -> Nest:
+        """Call a function; at its first call XLA compiles it, or takes what an earlier process has compiled."""
+        if self.jit == "none" or id(function) in self._compiled:
+            return function(*operands)
+        self._compiled.add(id(function))
+        with kept_around():
+            return function(*operands)
+
     def _many_function(self) -> ConcreteFunction:
-        """For a feed of any rows, what was traced for all of them."""
+        """The traced function that serves a feed with any number of rows."""
         specs = self.feed.operand_specs()
         if specs is None:
             return self._many
@@ -141,61 +167,80 @@ class CompiledLoop:
             self._for_any_rows = self._many.get_concrete_function(number, number, specs)
         return self._for_any_rows
 
-    def _full_steps(self) -> int:
+    def _read_full_steps(self) -> int:
         full = self.feed.full_steps
         assert full is not None
         return full
 
-    def _many_steps(self, first: tf.Tensor, count: tf.Tensor, operands: Nest) -> Nest:
+    def _run_many_steps(self, first: tf.Tensor, count: tf.Tensor, operands: Nest) -> Nest:
         end = first + count
 
-        def body(index: tf.Tensor, _: Nest) -> Nest:
+        def body(index: tf.Tensor, _: Nest, waits: Nest) -> Nest:
             batch = self.feed.batch(operands, index, whole=self.jit == "loop")
-            return index + 1, self._carry(self._traced(batch))
+            logs, waits = self._step_between(batch, batch, waits)
+            return index + 1, self._carry(logs), waits
 
-        _, logs = tf.while_loop(
-            lambda index, _: index < end,
+        waits = self._start_waits()
+        _, logs, waits = tf.while_loop(
+            lambda index, _, __: index < end,
             body,
-            (first, self._zeros()),
-            shape_invariants=(tf.TensorShape([]), self._shapes()),
+            (first, self._zeros(), waits),
+            shape_invariants=(tf.TensorShape([]), self._shapes(), shapes_of(waits)),
         )
-        return self._finish(logs)
+        return add_waits(self._finish(logs), waits)
 
-    def _steps_until_out(self, count: tf.Tensor, operands: Nest) -> Nest:
+    def _start_waits(self) -> Nest:
+        return WaitClock.start() if self._measures_waits else ()
+
+    def _step_between(self, batch: Nest, arrived: Nest, waits: Nest) -> tuple[Nest, Nest]:
+        """In graph: a step, with a look at the clocks before and after if waits are measured."""
+        if not waits:
+            return self._traced(batch), waits
+        waits = waits.note_arrival(arrived)
+        logs = self._traced(batch)
+        return logs, waits.note_step(logs)
+
+    def _run_until_out(self, count: tf.Tensor, operands: Nest) -> Nest:
         # The loop asks whether there is a batch, so that the step is not inside a `cond` of its own, which would
         # pass every variable through a switch. Nothing is taken that no step of this call will use.
-        def taken_if(wanted: tf.Tensor) -> Optional:
+        def take_if(wanted: tf.Tensor) -> Optional:
             nothing = tf.experimental.Optional.empty(operands.element_spec)
             return tf.cond(wanted, operands.get_next_as_optional, lambda: nothing)
 
         if self._together is not None:
-            return self._together_until_out(count, taken_if)
+            return self._run_together_until_out(count, take_if)
 
-        def body(ran: tf.Tensor, taken: Optional, _: Nest) -> Nest:
-            logs = self._carry(self._traced(without_optionals(taken.get_value())))
-            return ran + 1, taken_if(ran + 1 < count), logs
+        def body(ran: tf.Tensor, taken: Optional, _: Nest, waits: Nest) -> Nest:
+            logs, waits = self._step_between(replace_optionals(taken.get_value()), taken, waits)
+            return ran + 1, take_if(ran + 1 < count), self._carry(logs), waits
 
-        taken = taken_if(count > 0)
-        ran, _, logs = tf.while_loop(
-            lambda ran, taken, _: taken.has_value(),
+        waits = self._start_waits()
+        taken = take_if(count > 0)
+        ran, _, logs, waits = tf.while_loop(
+            lambda ran, taken, _, __: taken.has_value(),
             body,
-            (tf.constant(0), taken, self._zeros()),
-            shape_invariants=(tf.TensorShape([]), tf.type_spec_from_value(taken), self._shapes()),
+            (tf.constant(0), taken, self._zeros(), waits),
+            shape_invariants=(
+                tf.TensorShape([]),
+                tf.type_spec_from_value(taken),
+                self._shapes(),
+                shapes_of(waits),
+            ),
         )
-        return ran, self._finish(logs)
+        return ran, add_waits(self._finish(logs), waits)
 
-    def _together_until_out(self, count: tf.Tensor, taken_if: Callable[[Tensor], Optional]) -> Nest:
+    def _run_together_until_out(self, count: tf.Tensor, take_if: Callable[[Tensor], Optional]) -> Nest:
         """Workers stay in step: the step's own collective says whether all of them have another batch."""
         assert self._together is not None
 
         def body(ran: tf.Tensor, _go: Tensor, taken: Optional, _: Nest) -> Nest:
-            following = taken_if(ran + 1 < count)
+            following = take_if(ran + 1 < count)
             more = following.has_value() | (ran + 1 >= count)
-            logs = dict(self._traced(without_optionals(taken.get_value()), more))
+            logs = dict(self._traced(replace_optionals(taken.get_value()), more))
             going = logs.pop(MORE)
             return ran + 1, going & (ran + 1 < count), following, self._carry(logs)
 
-        taken = taken_if(count > 0)
+        taken = take_if(count > 0)
         ran, _, _, logs = tf.while_loop(
             lambda ran, go, taken, _: go,
             body,
@@ -243,7 +288,7 @@ class CompiledLoop:
         self._ran = 0
         for index in range(first, first + count):
             try:
-                if self.feed.steps is not None and index >= self._full_steps():
+                if self.feed.steps is not None and index >= self._read_full_steps():
                     batch = self.feed.tail(operands)
                 else:
                     batch = self.feed.batch(operands, tf.constant(index))
@@ -255,7 +300,7 @@ class CompiledLoop:
 
 
 def numbers(logs: Logs) -> Logs:
-    """Logs read from the device, in the order and the dicts they came in: callbacks get them flattened and sorted."""
+    """Read logs from the device, keeping their order and their dicts: callbacks get them flattened and sorted."""
     return {
         name: numbers(value) if isinstance(value, dict) else to_numbers({name: value})[name]
         for name, value in logs.items()

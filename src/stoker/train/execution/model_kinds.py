@@ -18,7 +18,7 @@ class ModelTypeError(ArgumentError, TypeError):
 
 
 def check_model(model: object, verb: str) -> None:
-    """Refuse what is no model of Keras 3 on TensorFlow, or a layer that Keras' `Trainer` is mixed into.
+    """Refuse anything that is not a Keras 3 model on TensorFlow; a layer mixed with Keras' `Trainer` is refused, too.
 
     Args:
         model: what was given as one.
@@ -55,7 +55,7 @@ def check_backend(verb: str) -> None:
 
 
 def is_keras_2(thing: object) -> bool:
-    """Whether it is of a class of Keras 2, or of one derived from such."""
+    """Whether its class, or one that it derives from, is of Keras 2."""
     return any(kind.__module__.startswith(KERAS_2) for kind in type(thing).__mro__)
 
 
@@ -65,10 +65,10 @@ def _usage(verb: str) -> str:
     return f": stoker.{verb}(model, x) stands for model.{verb}(x)"
 
 
-def keras_must(model: Model, verb: str) -> bool:
-    """Eager steps, several replicas, a state kept from batch to batch, or the model's own function for the verb.
+def must_keras_run(model: Model, verb: str) -> bool:
+    """Whether Keras must run it: eager steps, several replicas, state kept between batches, or a function of its own.
 
-    A worker of a job has the whole model, and predicts by itself: Keras would wait there for the other workers.
+    A worker of a job has the whole model and predicts alone: Keras would wait for the other workers.
     """
     check_model(model, verb)
     if model.run_eagerly or tf.config.functions_run_eagerly():

@@ -1,4 +1,4 @@
-"""A model's own `fit`, `evaluate` or `predict`: Stoker calls it, and stands in for the method of Keras that it calls.
+"""A model's own `fit`, `evaluate` or `predict`: Stoker calls it, and replaces the Keras method that it calls in turn.
 
 Such a method prepares its arguments and hands them to `super().fit(...)`: a task of keras_hub runs its preprocessor,
 for instance. This way nothing of it is left out.
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import TypeVar, cast
 
-from stoker.doctor.attach.patching import as_framework
+from stoker.doctor.attach.patching import mark_as_framework
 from stoker.doctor.attach.sites import OWN_ROOT
 from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_training import TensorFlowTrainer, is_made_by_keras
@@ -57,7 +57,7 @@ _redirects: ContextVar[tuple[Redirect, ...]] = ContextVar("redirects", default=(
 
 
 def is_own(model: Model, name: str) -> bool:
-    """Whether a model has a method of its own in place of Keras'."""
+    """Whether a model overrides Keras' method."""
     return getattr(type(model), name) is not getattr(TensorFlowTrainer, name) or name in vars(model)
 
 
@@ -70,7 +70,7 @@ def is_set_by_user(model: Model, name: str) -> bool:
 def calls_own(function: F) -> F:
     """Have `fit`, `evaluate` or `predict` call the model's own method of that name, if it has one.
 
-    Its keyword-only arguments are those that Keras' method does not have: the model's own is called without them.
+    The keyword-only arguments, which Keras' method does not have, are not passed on to the model's method.
     """
     name = function.__name__
     signature = inspect.signature(function).parameters
@@ -84,7 +84,7 @@ def calls_own(function: F) -> F:
             return function(model, *args, **kwds)
         if _is_called_by_own(model, name, code):
             # The model's own method calls Stoker itself.
-            outside = _active(model, name)
+            outside = _find_active(model, name)
             return function(model, *args, **kwds) if outside is None else outside.call(*args, **kwds)
         added = {option: kwds.pop(option) for option in options if option in kwds}
         given = {**dict(zip(parameters, args, strict=False)), **kwds}
@@ -111,14 +111,14 @@ def redirect_method(model: Model, name: str, target: Callable[..., object]) -> I
 
 
 def original_arguments(model: Model, name: str) -> Mapping[str, object] | None:
-    """By name, what the model's own method was given; None if it is not what called."""
+    """The arguments of the model's own method, by name; None if that is not what called."""
     for redirect in reversed(_redirects.get()):
         if redirect.model is model and redirect.name == name and redirect.running:
             return redirect.given
     return None
 
 
-def _active(model: Model, name: str) -> Redirect | None:
+def _find_active(model: Model, name: str) -> Redirect | None:
     for redirect in reversed(_redirects.get()):
         if redirect.model is model and redirect.name == name:
             return None if redirect.running else redirect
@@ -169,10 +169,10 @@ _dispatchers = _Dispatchers()
 
 def _dispatcher(name: str, original: Callable[..., object]) -> Callable[..., object]:
     def dispatch(self: Model, *args: object, **kwds: object) -> object:
-        redirect = _active(self, name)
+        redirect = _find_active(self, name)
         return original(self, *args, **kwds) if redirect is None else redirect.call(*args, **kwds)
 
-    dispatcher: Callable[..., object] = functools.wraps(original)(as_framework(dispatch))
+    dispatcher: Callable[..., object] = functools.wraps(original)(mark_as_framework(dispatch))
     return dispatcher
 
 

@@ -53,7 +53,7 @@ class Stretch:
         self.epoch_steps = epoch_steps
         self.length = length
         self.last_index = -1
-        """The number of the last call's last batch, as callbacks are told it."""
+        """The number of the last call's last batch, as callbacks receive it."""
         self._per_execution = steps_per_execution
 
     def next_length(self, limit: int | None = None) -> int:
@@ -78,7 +78,7 @@ class Stretch:
         except tf.errors.OutOfRangeError:
             # A dataset that promised more batches than it has.
             ran, logs = 0, {}
-            self.epoch_steps.ran_out()
+            self.epoch_steps.note_end_of_data()
         else:
             self.epoch_steps.advance(asked, ran)
         self.last_index = self._index_after(first, limit)

@@ -73,7 +73,7 @@ _OPTIONS = frozenset(
 
 
 def lift_variables(step: Callable[..., Any]) -> Callable[..., Any]:
-    """The step, with the variables that it makes while it is traced made at once and outside of its graph.
+    """The step, with the variables that it creates while it is traced created at once and outside its graph.
 
     TensorFlow would trace such a step a second time, to be sure that it makes none then. A first step makes many (the
     optimizer's slots, metrics, a model that builds itself), so every first call would be traced twice.

@@ -21,7 +21,7 @@ from stoker.tf_internals.types import (
 )
 from stoker.train.execution.batch_function import BatchFunction
 from stoker.train.execution.epoch_steps import steps_per_execution
-from stoker.train.execution.hooks import PREDICT, list_callbacks, wanting_every_batch
+from stoker.train.execution.hooks import PREDICT, list_batch_callbacks, list_callbacks
 from stoker.train.execution.stretch import CallLength
 from stoker.train.inference.inputs import PredictRows, Stream, element_leaves, warn_ran_out
 
@@ -43,7 +43,7 @@ class PredictHooks:
     def __init__(self, model: Model, callbacks: Callbacks, verbose: Verbose, batches: int | None) -> None:
         self._list = list_callbacks(model, callbacks, verbose, batches)
         self._model = model
-        self.each_batch = bool(wanting_every_batch(self._list.callbacks, PREDICT))
+        self.each_batch = bool(list_batch_callbacks(self._list.callbacks, PREDICT))
         self.per_execution = steps_per_execution(model)
 
     def begin(self) -> None:
@@ -120,7 +120,7 @@ def loop_over_stream(function: BatchFunction) -> Callable[..., Nest]:
     def loop(iterator: DatasetIterator, count: Tensor) -> Nest:
         whole = Outputs(function, None)
 
-        def more(index: Tensor, element: Optional, _: Arrays) -> Tensor:
+        def has_more(index: Tensor, element: Optional, _: Arrays) -> Tensor:
             return tf.logical_and(index < count, element.has_value())
 
         def body(index: Tensor, element: Optional, state: Arrays) -> tuple[Tensor, Optional, Arrays]:
@@ -130,7 +130,7 @@ def loop_over_stream(function: BatchFunction) -> Callable[..., Nest]:
             return index + 1, following, whole.add(index, outputs, state)
 
         first = iterator.get_next_as_optional()
-        ran, _, state = tf.while_loop(more, body, (0, first, whole.empty))
+        ran, _, state = tf.while_loop(has_more, body, (0, first, whole.empty))
         return ran, whole.join(state)
 
     compiled: Callable[..., Nest] = tf.function(loop, autograph=False)
@@ -145,7 +145,7 @@ class BatchSource(Protocol):
     def run(self, count: int) -> tuple[int, Nest]:
         """Runs up to `count` more; how many there were (0 at the end), and what came out."""
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         """Whether it is known that no batch follows."""
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ class RowSource:
         stop = min((first + 1) * rows.batch, rows.count)
         return 1, self.function.call(*rows.tensors(first * rows.batch, stop))
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self._done == self._rows.batches
 
     def close(self) -> None:
@@ -225,7 +225,7 @@ class StreamSource:
         ran, outcome = loop(self._iterator, tf.constant(count))
         return int(ran), outcome
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self._stream.batches is not None and self._done >= self._stream.batches
 
     def close(self) -> None:
@@ -246,7 +246,7 @@ def run_all(source: BatchSource, hooks: PredictHooks | None, take: LogsOf) -> in
 def _run_in_large_calls(source: BatchSource, hooks: PredictHooks | None, take: LogsOf) -> int:
     length = CallLength(step_seconds=source.function.batch_seconds)
     done = 0
-    while not source.ended():
+    while not source.has_ended():
         started = clock.now_ns()
         count, outcome = source.run(length.ask(source.most))
         if count == 0:
@@ -264,13 +264,13 @@ def _run_in_large_calls(source: BatchSource, hooks: PredictHooks | None, take: L
 
 
 def _run_by_execution(source: BatchSource, hooks: PredictHooks, take: LogsOf) -> int:
-    """As many batches between two hooks as the model has steps an execution, numbered as Keras numbers them."""
+    """Call the hooks once per execution of the model, with batches numbered as Keras numbers them."""
     done = first = 0
-    while not source.ended():
+    while not source.has_ended():
         hooks.before_batch(first)
         outcomes, last = [], first + hooks.per_execution
         # A smaller last batch is a call of its own.
-        while done < last and not source.ended():
+        while done < last and not source.has_ended():
             count, outcome = source.run(last - done)
             if count == 0:
                 break
@@ -283,11 +283,11 @@ def _run_by_execution(source: BatchSource, hooks: PredictHooks, take: LogsOf) ->
 
 
 def _join_outputs(outcomes: list[Nest]) -> Nest:
-    """The outcomes of several calls as one; of a single batch, what has no rows is a scalar."""
+    """Join the outcomes of several calls; for a single batch, what has no rows is a scalar."""
     if len(outcomes) == 1:
         return outcomes[0]
 
-    def joined(*parts: Tensor) -> Tensor:
+    def join_parts(*parts: Tensor) -> Tensor:
         return tf.concat([part if part.shape.rank else tf.reshape(part, [1]) for part in parts], 0)
 
-    return tf.nest.map_structure(joined, *outcomes)
+    return tf.nest.map_structure(join_parts, *outcomes)

@@ -28,7 +28,7 @@ class Tested(Protocol):
     model: Model
 
     def validation_scope(self) -> AbstractContextManager[None]:
-        """Around the steps: metrics from zero, and whatever else the test needs."""
+        """A context around the steps: metrics start from zero, and whatever else the test needs is set up."""
 
     def results(self, logs: Logs) -> Logs:
         """The results of the evaluation, given the last step's logs."""
@@ -53,14 +53,14 @@ class Evaluation:
             tested: the model, and what surrounds its test steps.
             loop: of its test steps.
             feed: the data, batch by batch.
-            source: the data as it was given; Keras' reader is told of the beginning and end of a pass.
-            callbacks: told of the test and its batches.
+            source: the data as it was given; Keras' reader is notified when a pass begins and ends.
+            callbacks: notified of the test and its batches.
             agreed: of the steps that this worker would run next, how many all workers run.
         """
         self._tested = tested
         self._callbacks = callbacks
         self._agreed = agreed
-        wanting = hooks.wanting_every_batch(callbacks.callbacks, hooks.TEST) if callbacks is not None else []
+        wanting = hooks.list_batch_callbacks(callbacks.callbacks, hooks.TEST) if callbacks is not None else []
         per_execution = steps_per_execution(tested.model)
         length = CallLength(per_execution if wanting else None, loop.step_seconds)
         self.stretch = Stretch(
@@ -72,7 +72,7 @@ class Evaluation:
         self.steps_ran = 0
 
     def run(self) -> Logs:
-        """All of the data; the results."""
+        """Evaluate on all of the data; return the results."""
         callbacks, epoch_steps = self._callbacks, self.stretch.epoch_steps
         self._tested.model.stop_evaluating = False
         self.steps_ran = 0
@@ -94,7 +94,7 @@ class Evaluation:
         return logs
 
     def _results(self, logs: Logs) -> Logs:
-        """As Keras' `evaluate` gives them."""
+        """The results as Keras' `evaluate` returns them."""
         found, model = self._tested.results(logs), self._tested.model
         if SORTS_RESULTS or not isinstance(model, keras.Model) or returns_metrics(model):
             return to_numbers(found)

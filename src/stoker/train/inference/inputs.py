@@ -17,7 +17,7 @@ from stoker.tf_internals.keras_data import is_arrays as is_arrays
 from stoker.tf_internals.types import Array, Data, DataAdapter, Nest, Tensor
 from stoker.train.execution.batch_function import Skeleton, flatten
 from stoker.train.execution.epoch_steps import whole_executions
-from stoker.train.execution.feed import without_optionals
+from stoker.train.execution.feed import replace_optionals
 
 DEFAULT_BATCH = 32
 _STRING_BYTES = 64  # what a string is taken for when a chunk is sized
@@ -25,7 +25,7 @@ _STRING_BYTES = 64  # what a string is taken for when a chunk is sized
 
 @dataclass(frozen=True)
 class PredictRows:
-    """Equally long dense arrays, and how many of their rows are wanted, in batches of what size."""
+    """Dense arrays of equal length, how many of their rows to predict, and the batch size."""
 
     skeleton: Skeleton
     leaves: list[Array | Tensor]
@@ -51,10 +51,10 @@ class PredictRows:
         return [tf.convert_to_tensor(leaf[start:stop]) for leaf in self.leaves]
 
 
-def as_rows(
+def make_rows(
     x: Data, batch_size: int | None, steps: int | None, steps_per_execution: int = 1
 ) -> PredictRows | None:
-    """The arrays as rows; None where one is ragged or sparse, which only Keras' own pipeline cuts.
+    """The arrays as rows; None if one is ragged or sparse, which only Keras' own pipeline can slice.
 
     Of `steps` that are no multiple of `steps_per_execution`, the last execution is run in full, as by Keras.
     """
@@ -85,12 +85,12 @@ def _check_rows(data: Data) -> None:
     for leaf in leaves:
         if isinstance(leaf, (np.ndarray, np.generic, tf.Tensor)) and len(leaf.shape) == 0:
             raise ArgumentError(
-                f"arrays must have rows along their first axis, got {leaf!r}; for one pass x[None]"
+                f"arrays must have rows along their first axis, got {leaf!r}; for a single row, pass x[None]"
             )
 
 
 def warn_ran_out(steps: int, found: int) -> None:
-    """Says that a dataset ended before the steps that were asked for."""
+    """Warn that a dataset ended before the requested number of steps."""
     warnings.warn(f"the data ended after {found} of {steps} steps", stacklevel=4)
 
 
@@ -103,7 +103,7 @@ def _count_wanted(rows: int, batch: int, steps: int | None, steps_per_execution:
 
 
 def _convert(leaf: Data) -> Array | Tensor:
-    """As Keras converts what it is given: floats to floatx, strings to string tensors, frames to arrays."""
+    """Convert as Keras does: floats to floatx, strings to string tensors, frames to arrays."""
     if type(leaf) is np.ndarray and leaf.dtype == keras.config.floatx():
         return leaf
     if type(leaf) is np.ndarray and _is_text(leaf):
@@ -144,13 +144,13 @@ class Stream:
         return all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank for leaf in self.leaves)
 
 
-def as_stream(x: Data, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Stream:
-    """The data as batches; of `steps` that are no multiple of `steps_per_execution`, the last is run in full."""
+def make_stream(x: Data, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Stream:
+    """The data as batches; if `steps` is not a multiple of `steps_per_execution`, the last execution runs in full."""
     check_positive("steps", steps)
     adapter = adapter_for(x, batch_size=batch_size, steps_per_epoch=steps)
     dataset = adapter.get_tf_dataset()
     leaves: list[Tensor] = []
-    skeleton = flatten(without_optionals(dataset.element_spec), leaves)
+    skeleton = flatten(replace_optionals(dataset.element_spec), leaves)
     if isinstance(x, tf.data.Dataset):
         # A generator is not read ahead: what is left of it belongs to the caller.
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
@@ -161,5 +161,5 @@ def as_stream(x: Data, batch_size: int | None, steps: int | None, steps_per_exec
 def element_leaves(element: Nest) -> list[Nest]:
     """The tensors of one element, in the order of `Stream.leaves`."""
     leaves: list[Tensor] = []
-    flatten(without_optionals(element), leaves)
+    flatten(replace_optionals(element), leaves)
     return leaves

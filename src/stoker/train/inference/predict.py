@@ -17,10 +17,10 @@ from stoker.train.execution.batch_function import BatchFunction, BatchStep
 from stoker.train.execution.epoch_steps import steps_per_execution
 from stoker.train.execution.feeding.streamed import is_distributed
 from stoker.train.execution.kept import traces_of
-from stoker.train.execution.model_kinds import keras_must
+from stoker.train.execution.model_kinds import must_keras_run
 from stoker.train.execution.own_methods import calls_own
 from stoker.train.inference.batch_runs import BatchSource, PredictHooks, RowSource, StreamSource, run_all
-from stoker.train.inference.inputs import PredictRows, Stream, as_rows, as_stream, is_arrays
+from stoker.train.inference.inputs import PredictRows, Stream, is_arrays, make_rows, make_stream
 from stoker.train.inference.tracked import track_run
 
 
@@ -55,13 +55,13 @@ def _predict(
     steps: int | None,
     callbacks: Callbacks,
 ) -> Nest:
-    def by_keras(x: Data, batch_size: int | None = None) -> Nest:
+    def predict_with_keras(x: Data, batch_size: int | None = None) -> Nest:
         return TensorFlowTrainer.predict(model, x, batch_size, verbose, steps, callbacks)
 
-    if keras_must(model, "predict") or is_distributed(x):
-        return by_keras(x, batch_size)
+    if must_keras_run(model, "predict") or is_distributed(x):
+        return predict_with_keras(x, batch_size)
     per_execution = steps_per_execution(model)
-    rows = as_rows(x, batch_size, steps, per_execution) if is_arrays(x) else None
+    rows = make_rows(x, batch_size, steps, per_execution) if is_arrays(x) else None
     if rows is not None:
         if rows.count == 1 and not callbacks and verbose in (0, "auto"):
             return tf.nest.map_structure(_read, _function(model, rows, 1).call(*rows.tensors(0, 1)))
@@ -71,14 +71,14 @@ def _predict(
         if function.joinable():
             source: BatchSource = RowSource(rows, function)
             return _collect(source, _hooks(model, callbacks, verbose, rows.batches))
-        return by_keras(x, batch_size)
-    stream = as_stream(x, batch_size, steps, per_execution)
+        return predict_with_keras(x, batch_size)
+    stream = make_stream(x, batch_size, steps, per_execution)
     if stream.loopable:
         function = _function(model, stream)
         if function.joinable():
             source = StreamSource(stream, steps, function)
             return _collect(source, _hooks(model, callbacks, verbose, stream.batches))
-    return by_keras(stream.adapter)
+    return predict_with_keras(stream.adapter)
 
 
 def _step(model: keras.Model) -> BatchStep:

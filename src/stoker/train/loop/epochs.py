@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from stoker import clock
+from stoker.goodput import accounts, journal
 from stoker.periodic import steps_until
 from stoker.tf_internals.keras_training import restored_epoch
 from stoker.tf_internals.types import History
@@ -62,20 +64,29 @@ class Epochs:
 
     def train(self) -> History:
         """All epochs; the Keras history, with the plan."""
-        model = self.program.model
-        logs: Logs | None = None
-        self.epoch = restored_epoch(model) or self.request.initial_epoch
-        resuming = self._begin()
+        self.epoch = restored_epoch(self.program.model) or self.request.initial_epoch
+        with journal.phase(accounts.RESTORING):
+            resuming = self._begin()
+        if not resuming:
+            self._note_resumed()
         if self._done:
             return self._history()
+        with journal.phase(accounts.TRAINING):
+            return self._train_epochs(resuming)
+
+    def _train_epochs(self, resuming: bool) -> History:
+        model = self.program.model
+        logs: Logs | None = None
         while self.epoch < self.request.epochs:
             self.program.course.reset()
             with self.effects.share():
                 self.callbacks.on_epoch_begin(self.epoch)
             if resuming:
-                self._restore()
+                with journal.phase(accounts.RESTORING):
+                    self._restore()
             else:
-                self.training.epoch_steps.begin_epoch()
+                with journal.waiting(accounts.DATA):
+                    self.training.epoch_steps.begin_epoch()
                 self._save_start()
             try:
                 logs = self._epoch()
@@ -98,9 +109,11 @@ class Epochs:
     def _epoch(self) -> Logs:
         """Run an epoch from the current step to its end."""
         begun = False
+        journal.go_on_with_steps()
         while not self._stop_at_once and (steps := self._plan_call(begun)):
             self._call(steps)
             begun = True
+        journal.leave_steps()
         self.training.epoch_steps.end_epoch()
         self.program.course.end_epoch()
         logs = dict(self.program.course.results(self.logs))
@@ -138,13 +151,13 @@ class Epochs:
             return 0
         steps = int(min(said["steps"]))
         if steps == 0 and asked:
-            self.training.epoch_steps.ran_out()
+            self.training.epoch_steps.note_end_of_data()
         return steps
 
     def _describe_interrupt(self) -> KeyboardInterrupt:
-        """Of a run that was saved: Python shows the text as the last line of the program."""
+        """The message for a run that was interrupted and saved: Python shows it as the last line of the program."""
         assert self.resume is not None
-        where = self.resume.checkpoint.directory
+        where = self.resume.checkpoint.name
         return KeyboardInterrupt(
             f"saved at step {self.step:,} in {where}; run the same command again to continue"
         )
@@ -154,7 +167,7 @@ class Epochs:
         self._save_now()
         self.group.agree(saved=True)
         if self.resume is not None and self.request.verbose:
-            where = self.resume.checkpoint.directory
+            where = self.resume.checkpoint.name
             show(f"saved at step {self.step:,} in {where}", self.request.verbose)
         raise JobLeft
 
@@ -164,10 +177,13 @@ class Epochs:
 
     def _call(self, steps: int) -> None:
         self.callbacks.on_train_batch_begin(self.training.epoch_steps.step)
+        traces, begin = self._count_traces(), clock.real_ns()
         with self.group.watch_call(steps, self.training.length.step_seconds):
             ran, values = self.training.call(steps, self._limit())
         if not ran:
             return
+        seconds, cold = (clock.real_ns() - begin) / 1e9, self._count_traces() > traces
+        journal.note_call(self.step, self.step + ran, seconds, self.training.loop.waited_s, cold=cold)
         self.step += ran
         self.logs = values
         self.tracked.log_call(self.step, ran, values)
@@ -185,8 +201,12 @@ class Epochs:
         if self.resume is not None and self.group.alone and self.resume.is_due(self.step):
             self.resume.save(self.step, **self._progress())
 
+    def _count_traces(self) -> int:
+        """How often the loop was traced; only a job's ledger asks."""
+        return self.training.loop.trace_count if journal.is_kept() else 0
+
     def _limit(self) -> int | None:
-        """How many steps until something is due at a step of its own: an evaluation, a checkpoint."""
+        """How many steps until something is due in the middle of an epoch: an evaluation, a checkpoint."""
         if self.program.model.stop_training:
             return steps_per_execution(self.program.model)
         saving = None if self.resume is None else self.resume.checkpoint.every_steps
@@ -234,12 +254,16 @@ class Epochs:
         self.step = int(progress["step"])
         self.logs = dict(progress["logs"])
         self.program.model.stop_training = self._stop_at_once = bool(progress["stop_training"])
+        self._note_resumed()
         if rewound > self.step:
             salt = self.program.course.go_on_from(self.step)
             if salt:
                 self.training.epoch_steps.feed.reseed(salt)
             # The newest checkpoint must be the one that was gone back to.
             self.resume.save(self.step, wait=True, **self._progress())
+
+    def _note_resumed(self) -> None:
+        journal.note_resumed(None if self.resume is None else self.resume.checkpoint.name, self.step)
 
     def _begin(self) -> bool:
         """Begin where the checkpoint was taken; True if that was inside an epoch."""
@@ -271,4 +295,4 @@ class Epochs:
 
 
 class _Rewound(Exception):
-    """The state is that of an earlier checkpoint."""
+    """Raised when the state has been set back to an earlier checkpoint."""

@@ -12,7 +12,7 @@ from stoker.train.planning.plan import Plan
 
 
 class Bar(keras_training.SpeedBar):
-    """Keras' bar, with the epoch_steps as steps per second and every metric as it is told.
+    """Keras' bar, with steps per second and every metric exactly as it is reported.
 
     A metric is a mean already: the bar is not to take the mean of means. Keras' older versions have no argument for it.
     """
@@ -56,6 +56,6 @@ def show_resume(progress: RunProgress, directory: str | os.PathLike[str], epochs
 
 
 def show(line: str, verbose: Verbose = 2) -> None:
-    """Any other line of the trainer's; below the bar, if `verbose` has one stand there."""
+    """Print any other line of the trainer; below the bar, if there is one."""
     below = "\n" if verbose not in (0, 2) else ""
     keras_training.show(f"{below}stoker: {line}")

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 import tensorflow as tf
 
 from stoker.doctor.attach import announced
+from stoker.doctor.attach.sites import Sites, shown_path
+from stoker.goodput import accounts, journal
 from stoker.tf_internals.eager import global_seed
 from stoker.tf_internals.types import Callbacks, Data, History, Model
 from stoker.train.checkpoint.options import Checkpoint
@@ -21,6 +23,7 @@ from stoker.train.execution.feed import BatchFeed
 from stoker.train.execution.feeding.sources import DataSource
 from stoker.train.execution.kept import traces_of
 from stoker.train.execution.loop import CompiledLoop
+from stoker.train.execution.parts import Cut
 from stoker.train.execution.stretch import CallLength, Stretch
 from stoker.train.loop.effects import CallbackEffects
 from stoker.train.loop.epochs import Epochs
@@ -28,11 +31,13 @@ from stoker.train.loop.progress import ProgressBar, show_plan, show_resume
 from stoker.train.loop.tracked import Tracked
 from stoker.train.loop.validation import Validation
 from stoker.train.planning import decide
-from stoker.train.planning.largest_batch import too_large
+from stoker.train.planning.largest_batch import make_too_large_error
+from stoker.train.planning.memory import find_batch_rows
+from stoker.train.planning.parts import choose_parts
 from stoker.train.planning.plan import Plan, parse
 from stoker.train.program import TrainingProgram
 from stoker.train.request import FitRequest
-from stoker.train.workers.leaving import Leaving, in_a_job
+from stoker.train.workers.leaving import Leaving, is_in_a_job
 from stoker.train.workers.shares import Share
 
 
@@ -51,34 +56,39 @@ class TrainingRun:
     given: Mapping[str, Data]
     _leaving: Leaving = field(default_factory=lambda: Leaving(listen=False))
     _interrupted: Leaving = field(default_factory=lambda: Leaving(listen=False))
+    _parts: int = 1
 
     def __post_init__(self) -> None:
         self.group = self.program.group
         held_out = self.request.validation_data is not None
         self.validation = Validation(self.program, self.request) if held_out else None
 
-    def _own_rows(self) -> int:
+    def _count_own_rows(self) -> int:
         """The rows of a batch that this worker trains on; the doctor adds up those of all workers."""
         rows = self.data.batch_size or 0
         return rows if self.share.apart else rows // self.group.count
 
     def train(self) -> History:
         """Decide the plan, train, and return the history."""
-        with announced.region(announced.LOOP, batch_size=self._own_rows()):
+        loop = announced.region(announced.LOOP, batch_size=self._count_own_rows())
+        with loop, journal.at_line(_find_line()):
             checkpoint = self.request.checkpoint
-            resume = None if checkpoint is None else Resume(Checkpoint.of(checkpoint), self.group, self.share)
+            with journal.phase(accounts.RESTORING):
+                resume = (
+                    None if checkpoint is None else Resume(Checkpoint.of(checkpoint), self.group, self.share)
+                )
             try:
                 with (
-                    Leaving(*self._leaving_signals(), listen=in_a_job()) as self._leaving,
+                    Leaving(*self._list_leaving_signals(), listen=is_in_a_job()) as self._leaving,
                     Leaving(
-                        signal.SIGINT, listen=not in_a_job() and self._can_save_on_ctrl_c()
+                        signal.SIGINT, listen=not is_in_a_job() and self._can_save_on_ctrl_c()
                     ) as self._interrupted,
                     Tracked(
                         self.program,
                         self._parameters(),
                         self.given,
                         self.request.callbacks,
-                        None if checkpoint is None else Checkpoint.of(checkpoint).directory,
+                        None if checkpoint is None else Checkpoint.of(checkpoint).local_directory,
                     ) as tracked,
                 ):
                     history = self._train(resume, tracked)
@@ -87,10 +97,11 @@ class TrainingRun:
             finally:
                 traces_of(self.program.model).release()
                 if resume is not None:
-                    resume.close(sys.exc_info()[1])
+                    with journal.phase(accounts.SAVING):
+                        resume.close(sys.exc_info()[1])
 
-    def _leaving_signals(self) -> list[signal.Signals]:
-        """What asks a worker to save and go: also Ctrl-C, if there is somewhere to save."""
+    def _list_leaving_signals(self) -> list[signal.Signals]:
+        """The signals that ask a worker to save and exit: also Ctrl-C, if there is somewhere to save."""
         return [signal.SIGTERM, signal.SIGINT] if self._can_save_on_ctrl_c() else [signal.SIGTERM]
 
     def _can_save_on_ctrl_c(self) -> bool:
@@ -114,7 +125,7 @@ class TrainingRun:
         try:
             return self._train_on(feed, plan, resume, tracked)
         except tf.errors.ResourceExhaustedError as error:
-            raise too_large(self.program.loops, self.data) from error
+            raise make_too_large_error(self.program.loops, self.data, self._parts) from error
         finally:
             feed.close()
             if self.validation is not None:
@@ -126,6 +137,8 @@ class TrainingRun:
             feed, self.data.steps_per_epoch, self.data.adapter, steps_per_execution(model)
         )
         epoch_steps.reset()
+        plan = self._choose_parts(feed, plan)
+        self._parts = plan.parts or 1
         listed = hooks.list_training_callbacks(
             model, request.callbacks, request.verbose, request.epochs, epoch_steps.target, ProgressBar()
         )
@@ -134,18 +147,21 @@ class TrainingRun:
             self._begin(resume, feed, plan)
         elif not self.group.alone:
             # What callbacks change is looked for in the variables: they must be there.
-            self._training_loop(feed, plan).build()
+            with journal.phase(accounts.COMPILING):
+                self._training_loop(feed, plan).build()
         with CallbackEffects(self.program, listed).share():
             listed.on_train_begin()
         wanted = plan
-        plan = self._agree_on(lambda: self._decide(wanted, feed, epoch_steps, listed))
+        with journal.phase(accounts.COMPILING):
+            plan = self._agree_on(lambda: self._decide(wanted, feed, epoch_steps, listed))
         if request.verbose:
             show_plan(plan)
         if request.verbose and resume is not None and resume.progress is not None:
-            show_resume(resume.progress, resume.checkpoint.directory, request.epochs)
+            show_resume(resume.progress, resume.checkpoint.name, request.epochs)
         loop = self._training_loop(feed, plan)
         if self.validation is not None:
-            self.validation.prepare(plan, listed)
+            with journal.phase(accounts.COMPILING):
+                self.validation.prepare(plan, listed)
         epochs = Epochs(
             program=self.program,
             request=request,
@@ -159,24 +175,45 @@ class TrainingRun:
             interrupted=self._interrupted,
         )
         tuned = {name: rate for name, rate in plan.figures.items() if name.startswith("input_")}
-        tracked.run.params(feed=plan.feed, jit=plan.jit, fused=plan.fused, **tuned)
+        parts = {} if plan.parts is None else {"parts": plan.parts}
+        tracked.run.params(feed=plan.feed, jit=plan.jit, fused=plan.fused, **parts, **tuned)
         return epochs.train()
 
+    def _choose_parts(self, feed: BatchFeed, plan: Plan) -> Plan:
+        def make_loop(feed: BatchFeed, cut: Cut | None) -> CompiledLoop:
+            jit = decide.choose_jit_to_try(self.program.loops, feed, plan, cut=cut is not None)
+            return self.program.loops.loop("train_step", feed, jit, fused=bool(plan.fused), cut=cut)
+
+        asked = self.request.memory
+        rows = None if asked is None else self._count_replica_rows()
+        return choose_parts(self.program.loops, self.data, feed, plan, asked, rows=rows, make_loop=make_loop)
+
+    def _count_replica_rows(self) -> int | None:
+        """The rows of a batch on one replica; None if not known."""
+        rows = find_batch_rows(self.data)
+        replicas = self.group.replicas // (self.group.count if self.share.apart else 1)
+        return None if rows is None else -(-rows // replicas)
+
     def _training_loop(self, feed: BatchFeed, plan: Plan) -> CompiledLoop:
-        return self.program.loops.loop("train_step", feed, plan.jit or "none", fused=bool(plan.fused))
+        cut = Cut(plan.parts or 1, self._count_replica_rows()) if decide.is_cut(plan) else None
+        return self.program.loops.loop(
+            "train_step", feed, plan.jit or "none", fused=bool(plan.fused), cut=cut
+        )
 
     def _agree_on(self, decide: Callable[[], Plan]) -> Plan:
         """The chief's plan: what it measured, and what its callbacks ask for, holds for all workers."""
         return decide() if self.group.alone else parse(self.group.ask_chief(lambda: decide().to_json()))
 
     def _begin(self, resume: Resume, feed: BatchFeed, plan: Plan) -> None:
-        graphs = [self._training_loop(feed, plan).build().graph]
-        if self.validation is not None:
-            graphs += self.validation.graphs(plan)
-        resume.begin(self.program.state, graphs, str(self.group.ask_chief(self.data.fingerprint)))
+        with journal.phase(accounts.COMPILING):
+            graphs = [self._training_loop(feed, plan).build().graph]
+            if self.validation is not None:
+                graphs += self.validation.graphs(plan)
+        with journal.phase(accounts.RESTORING):
+            resume.begin(self.program.state, graphs, str(self.group.ask_chief(self.data.fingerprint)))
 
     def _decide(self, plan: Plan, feed: BatchFeed, epoch_steps: EpochSteps, listed: Callbacks) -> Plan:
-        plan = _with_hooks(plan, self.program.model, listed)
+        plan = _adapt_to_hooks(plan, self.program.model, listed)
         steps = epoch_steps.target and epoch_steps.target * (self.request.epochs - self.request.initial_epoch)
 
         def loops(jit: str) -> CompiledLoop:
@@ -185,7 +222,7 @@ class TrainingRun:
         return decide.choose_jit(self.program.loops, feed, loops, plan, steps)
 
     def _seed(self) -> int:
-        """From TensorFlow's global seed, if there is one, and the updates done so far.
+        """A seed made from TensorFlow's global seed, if there is one, and the number of updates so far.
 
         No two calls in a row use the same order, and the same program uses the same orders every time.
         """
@@ -195,14 +232,22 @@ class TrainingRun:
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=7).digest(), "big")
 
 
+def _find_line() -> str:
+    """The user's line that trains, for the ledger of the job if there is one."""
+    if not journal.is_kept():
+        return ""
+    site, _ = Sites().caller()
+    return "" if site is None else f"{shown_path(site[0])}:{site[1]}"
+
+
 def _call_length(plan: Plan, loop: CompiledLoop) -> CallLength:
     measured = plan.figures.get(f"{plan.jit}_us")
     return CallLength(plan.steps_per_call, measured / 1e6 if measured else loop.step_seconds)
 
 
-def _with_hooks(plan: Plan, model: Model, listed: Callbacks) -> Plan:
-    """One step a call (or Keras' `steps_per_execution`) where callbacks act at every batch."""
-    wanting = hooks.wanting_every_batch(listed.callbacks, hooks.TRAIN)
+def _adapt_to_hooks(plan: Plan, model: Model, listed: Callbacks) -> Plan:
+    """The plan with one step per call (or Keras' `steps_per_execution`) if callbacks act at every batch."""
+    wanting = hooks.list_batch_callbacks(listed.callbacks, hooks.TRAIN)
     if not wanting:
         return plan
     count = steps_per_execution(model)

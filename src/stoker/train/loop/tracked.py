@@ -22,7 +22,7 @@ from stoker.train.program import TrainingProgram
 
 
 class Tracked:
-    """Keeps a training run, around which it is a context. Values of a call are logged at its last step.
+    """Keeps a training run, as a context around it. Values of a call are logged at its last step.
 
     Raises:
         UsageError: the store's URL makes no sense.
@@ -67,7 +67,7 @@ class Tracked:
         self.run.__exit__(kind, error, trace)
 
     def _save_model(self, error: BaseException | None) -> list[Path]:
-        """The whole model beside its checkpoints, of a run that trained and was not broken off by a fault."""
+        """Save the whole model beside its checkpoints, unless the run trained nothing or failed."""
         is_saved = error is None or isinstance(error, KeyboardInterrupt)
         # Several workers may have to agree on what a variable holds: one alone would wait for the others.
         if self._directory is None or not self._steps or not is_saved or not self._program.group.alone:
@@ -106,7 +106,7 @@ class Tracked:
 
 
 def _name_run(model: Model) -> str:
-    """The model's name, if the user chose it; of one that Keras named, the program's."""
+    """The model's name if the user chose it; the program's name if Keras made it up."""
     kind = keras_training.default_name(model)
     program, _ = find_program()
     is_chosen = not re.fullmatch(rf"{kind}(_\d+)?", str(model.name))

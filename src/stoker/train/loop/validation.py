@@ -56,7 +56,7 @@ class Validation:
         if self._evaluation is not None:
             return self._evaluation.run()
         model = self._program.model
-        with redirect_method(model, "evaluate", self._stand_in):
+        with redirect_method(model, "evaluate", self._evaluate_instead):
             logs: Logs = model.evaluate(
                 **self._arguments, callbacks=self._callbacks, return_dict=True, _use_cached_eval_dataset=True
             )
@@ -66,7 +66,7 @@ class Validation:
         if self._feed is not None:
             self._feed.close()
 
-    def _stand_in(
+    def _evaluate_instead(
         self,
         x: Data = None,
         y: Data = None,
@@ -78,7 +78,7 @@ class Validation:
         return_dict: bool = False,
         _use_cached_eval_dataset: bool = False,
     ) -> EvaluateResult:
-        """In place of Keras' `evaluate`: as there, the cached data goes before what is given."""
+        """Called in place of Keras' `evaluate`: as there, cached data takes precedence over the arguments."""
         model, given = self._program.model, None
         if _use_cached_eval_dataset:
             source, loop, feed = self._source, self._own_loop(self._plan), self._feed
@@ -104,7 +104,7 @@ class Validation:
     ) -> Evaluation:
         program = self._program
         return Evaluation(
-            program.course, loop, feed, source, callbacks=callbacks, agreed=program.group.fewest
+            program.course, loop, feed, source, callbacks=callbacks, agreed=program.group.agree_on_fewest
         )
 
     def _own_loop(self, plan: Plan) -> CompiledLoop:
@@ -117,7 +117,7 @@ class Validation:
         if plan.jit not in ("none", "update", None) and not loops.replicated:
             jit = "loop" if feed.kind == "resident" else "step"
         if jit == "loop" and isinstance(feed, Resident):
-            feed = feed.of_these_rows()
+            feed = feed.fix_row_count()
         loop = loops.loop("test_step", feed, jit, fused=bool(plan.fused))
         if jit == "loop" and loop.logs_are_open:
             loop = loops.loop("test_step", feed, "step", fused=bool(plan.fused))

@@ -8,5 +8,6 @@
 | group | members whose steps agree, and their variables on one stack |
 | tracing | each member's step, traced; not again for a member that is sure to give the same |
 | stacked_step, rules, member_values | a step computed for all members at once, with the bits of each one's own |
+| derived_steps | the step of a member from those of two others, if only numbers of its config differ |
 | flat_step | a traced step as a list of pure instructions |
 """

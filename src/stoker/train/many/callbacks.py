@@ -1,4 +1,4 @@
-"""Each member's own callbacks and history, told of its own logs; and who has stopped."""
+"""Each member's callbacks and history, which receive that member's logs; and which members have stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stoker.tf_internals.types import Callback, Callbacks, Verbose
 from stoker.train.custom.keras_model import KerasCourse
 from stoker.train.loop.progress import ProgressBar
 from stoker.train.many.members import Config, Member
-from stoker.train.many.program import ManyLoops, of_member
+from stoker.train.many.program import ManyLoops, select_member_logs
 
 MemberCallbacks = Callbacks | Callable[[Config], Callbacks]
 
@@ -39,8 +39,8 @@ def read_callbacks(given: MemberCallbacks, members: Sequence[Member]) -> list[li
         ArgumentError: something in a list would write all members' files to one place.
     """
     if callable(given) and not isinstance(given, keras.callbacks.Callback):
-        return [_as_list(given(one.config)) for one in members]
-    listed = _as_list(given)
+        return [_list_callbacks(given(one.config)) for one in members]
+    listed = _list_callbacks(given)
     for one in listed:
         if isinstance(one, _WRITERS):
             raise ArgumentError(
@@ -50,7 +50,7 @@ def read_callbacks(given: MemberCallbacks, members: Sequence[Member]) -> list[li
     return [copy.deepcopy(listed) for _ in members]
 
 
-def _as_list(given: Callbacks) -> list[Callback]:
+def _list_callbacks(given: Callbacks) -> list[Callback]:
     if given is None:
         return []
     listed = list(given) if isinstance(given, Iterable) else [given]
@@ -103,7 +103,7 @@ class ManyCallbacks(keras.callbacks.CallbackList):
         if self._look_at_models:
             self._loops.write_back()
         for member in self._active:
-            own = None if logs is None else of_member(logs, member)
+            own = None if logs is None else select_member_logs(logs, member)
             getattr(self._lists[member.number], hook)(*args, own)
         if self._change_models:
             self._loops.note_changed()
@@ -128,10 +128,12 @@ class ManyCallbacks(keras.callbacks.CallbackList):
             for member in self._active:
                 if member.model.stop_training:
                     # Inside an epoch: its rows of the stack go on, so this is the last that is known of it.
-                    self._lists[member.number].on_epoch_end(self._epoch_of(member), of_member(logs, member))
-                    self._retire(member, of_member(logs, member))
+                    self._lists[member.number].on_epoch_end(
+                        self._epoch_of(member), select_member_logs(logs, member)
+                    )
+                    self._retire(member, select_member_logs(logs, member))
         if self._bar is not None:
-            self._bar.on_train_batch_end(batch, _best(logs))
+            self._bar.on_train_batch_end(batch, _summarise_best(logs))
 
     def on_test_begin(self, logs: Any = None) -> None:
         self._tell("on_test_begin")
@@ -151,9 +153,9 @@ class ManyCallbacks(keras.callbacks.CallbackList):
         self._tell("on_epoch_end", epoch, logs=logs)
         for member in self._active:
             if member.model.stop_training:
-                self._retire(member, of_member(logs, member))
+                self._retire(member, select_member_logs(logs, member))
         if self._bar is not None:
-            self._bar.on_epoch_end(epoch, _best(logs))
+            self._bar.on_epoch_end(epoch, _summarise_best(logs))
 
     def on_train_end(self, logs: Any = None) -> None:
         self._tell("on_train_end", logs=logs)
@@ -198,8 +200,8 @@ def _only_reads(callback: Callback) -> bool:
     return type(callback) in readers
 
 
-def _best(logs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """For the bar: the lowest loss of the members, and how many there still are."""
+def _summarise_best(logs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """For the bar: the lowest loss of the members, and how many are still training."""
     found: dict[str, Any] = {}
     for name in ("loss", "val_loss"):
         prefix = "val_" if name == "val_loss" else ""

@@ -86,7 +86,7 @@ class FlatStep:
 
 @dataclass(frozen=True)
 class _Resource:
-    """A variable on its way through the functions of a step."""
+    """A variable as it passes through the functions of a step."""
 
     name: str
 
@@ -229,7 +229,7 @@ class _Flattening:
 
 
 def _place(tensor: Tensor) -> tuple[str, int]:
-    """Which tensor of its graph it is."""
+    """The position of the tensor in its graph."""
     return tensor.op.name, tensor.value_index
 
 

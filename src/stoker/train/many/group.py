@@ -83,7 +83,7 @@ class MemberGroup:
         self.write_back()
         values = [self._variable(one, name).numpy() for one in self.members]
         first = values[0]
-        if first.size <= _SMALL and name not in self._never_shared and _are_same(self._of_active(values)):
+        if first.size <= _SMALL and name not in self._never_shared and _are_same(self._select_active(values)):
             self._shared.add(name)
             self._stacks[name] = tf.Variable(first, trainable=False)
         else:
@@ -91,7 +91,7 @@ class MemberGroup:
             self._stacks[name] = tf.Variable(np.stack(values), trainable=False)
         self._members_newer = True
 
-    def _of_active(self, values: Sequence[Array]) -> list[Array]:
+    def _select_active(self, values: Sequence[Array]) -> list[Array]:
         return [one for one, member in zip(values, self.members, strict=True) if member.number in self.active]
 
     def _unshare(self, names: Iterable[str]) -> None:
@@ -116,8 +116,8 @@ class MemberGroup:
             if name not in self._shared:
                 stack.assign(np.stack(values))
                 continue
-            stack.assign(self._of_active(values)[0])
-            if not _are_same(self._of_active(values)):
+            stack.assign(self._select_active(values)[0])
+            if not _are_same(self._select_active(values)):
                 differing.append(name)
         if differing:
             self._unshare(differing)

@@ -15,8 +15,9 @@ from stoker.tf_internals.types import ConcreteFunction, Nest, Variable
 from stoker.train.custom.keras_model import KerasCourse, KerasLoops
 from stoker.train.execution.epoch_steps import steps_per_execution
 from stoker.train.execution.feed import BatchFeed
-from stoker.train.execution.keras_step import returns_metrics, weak_method
+from stoker.train.execution.keras_step import bind_weakly, returns_metrics
 from stoker.train.execution.loop import CompiledLoop, Logs, Step
+from stoker.train.execution.parts import Cut
 from stoker.train.many.flat_step import FlatStep
 from stoker.train.many.group import MemberGroup
 from stoker.train.many.members import Member
@@ -62,11 +63,16 @@ class ManyLoops(StepLoops):
         self._reset: tuple[object, ConcreteFunction | None] = (None, None)
 
     def step(self, kind: str) -> Step:
-        steps = {one.number: weak_method(one.model, kind) for one in self.members}
+        steps = {one.number: bind_weakly(one.model, kind) for one in self.members}
         return lambda batch: {str(number): step(batch) for number, step in steps.items()}
 
-    def loop(self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
+    def loop(
+        self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False, cut: Cut | None = None
+    ) -> CompiledLoop:
         return ManyLoop(self, kind, feed, jit, fused=fused)
+
+    def parts_refusal(self) -> str | None:
+        return "the models of fit_many train on whole batches"
 
     def jit_refusal(self) -> str | None:
         return None if self.jit_demanded() else EXACT
@@ -100,7 +106,7 @@ class ManyLoops(StepLoops):
             else:
                 kinds.append((flat, [member]))
         check_same_structure(self.members, self.traces)
-        self.groups = [MemberGroup(one, self.traces.named) for _, one in kinds if len(one) > 1]
+        self.groups = [MemberGroup(one, self.traces.name_variables) for _, one in kinds if len(one) > 1]
         self.apart = alone + [one[0] for _, one in kinds if len(one) == 1]
         check_nothing_shared(self.apart, self.traces)
 
@@ -177,21 +183,25 @@ class ManyLoop(CompiledLoop):
         self._unstacked: list[MemberGroup] = []
 
     def build(self) -> ConcreteFunction:
-        return self._current().build()
+        return self._find_current_loop().build()
 
     @property
     def logs_are_open(self) -> bool:
-        return self._current().logs_are_open
+        return self._find_current_loop().logs_are_open
 
     @property
     def ran(self) -> int:
         return 0 if self._inner is None else self._inner.ran
 
+    @property
+    def waited_s(self) -> float:
+        return 0.0 if self._inner is None else self._inner.waited_s
+
     def run(self, first: int, count: int) -> Logs:
-        """As of a plain loop; the logs are numbers under "<number of the member>/<name>"."""
+        """Run as a plain loop does; the logs are numbers under "<number of the member>/<name>"."""
         for group in self._loops.groups:
             group.ensure_stacked()
-        inner = self._current()
+        inner = self._find_current_loop()
         for group in self._stacked:
             group.ensure_stacked()
         for group in self._unstacked:
@@ -203,8 +213,8 @@ class ManyLoop(CompiledLoop):
             group.note_changed()
         return self._name(logs) if inner.ran else {}
 
-    def _current(self) -> CompiledLoop:
-        """The loop over the members of now."""
+    def _find_current_loop(self) -> CompiledLoop:
+        """The loop over the current members."""
         if self._kind == "train_step":
             self._loops.form_groups(self.feed.spec(), **self._how)
         if self._inner is None or self._version != self._loops.version:
@@ -272,7 +282,7 @@ class ManyCourse(TrainingCourse):
         for member in own:
             if member.number not in self._loops.active:
                 continue
-            results = KerasCourse(member.model).results(of_member(logs, member))
+            results = KerasCourse(member.model).results(select_member_logs(logs, member))
             found |= {f"{member.number}/{name}": value for name, value in to_numbers(results).items()}
         return found
 
@@ -300,7 +310,7 @@ class ManyState(CheckpointedState):
         found: dict[str, Variable] = {}
         seen: set[int] = set()
         for member in self._loops.members:
-            for name, one in self._loops.traces.named(member).items():
+            for name, one in self._loops.traces.name_variables(member).items():
                 if id(one) not in seen:
                     seen.add(id(one))
                     found[f"member {member.number}/{name}"] = one
@@ -320,7 +330,7 @@ class ManyState(CheckpointedState):
         self._loops.note_changed()
 
 
-def of_member(logs: Mapping[str, Any], member: Member) -> dict[str, Any]:
+def select_member_logs(logs: Mapping[str, Any], member: Member) -> dict[str, Any]:
     """A member's part of the logs, under the names that its own `fit` would use."""
     found = {}
     for name, value in logs.items():
@@ -349,7 +359,7 @@ def _describe_trained(member: Member, traces: MemberTraces) -> dict[str, str]:
     trained = {id(one.value) for one in member.model.trainable_variables}
     return {
         name: f"{one.dtype.name}{list(one.shape)}"
-        for name, one in traces.named(member).items()
+        for name, one in traces.name_variables(member).items()
         if id(one) in trained
     }
 
@@ -358,7 +368,7 @@ def check_nothing_shared(members: Sequence[Member], traces: MemberTraces) -> Non
     """Refuse members that run by themselves and change the same variable."""
     owners: dict[int, Member] = {}
     for member in members:
-        for name, one in traces.named(member).items():
+        for name, one in traces.name_variables(member).items():
             if name != "keras.random" and owners.setdefault(id(one), member) is not member:
                 raise ArgumentError(
                     f"configs[{member.number}]: the model shares {name} with that of configs"

@@ -48,7 +48,7 @@ class StackedStep:
         known |= {number: variables[name] for name, number in flat.reads.items() if name in variables}
         fused = self._find_fused()
         computed: dict[tuple[object, ...], list[MemberValue]] = {}
-        for instruction in self._needed():
+        for instruction in self._keep_needed():
             if instruction.kind == "Const":
                 known[instruction.outputs[0]] = self._constant(instruction)
                 continue
@@ -62,7 +62,7 @@ class StackedStep:
         return [known[number] for number in flat.outputs], updated
 
     def find_differing(self, shared: Iterable[str]) -> set[str]:
-        """Of variables that are the same for all members now, those that this step makes different."""
+        """The variables that are the same for all members before this step and different after it."""
         same = set(shared)
         while True:
             values = {self.flat.reads[name] for name in same if name in self.flat.reads} | set(
@@ -79,7 +79,7 @@ class StackedStep:
             same -= lost
 
     def _find_fused(self) -> set[int]:
-        """What TensorFlow makes one kernel of with the product before it, which rounds in its own way."""
+        """The ops that TensorFlow fuses with the product before them into one kernel, which rounds differently."""
         biased = {one.outputs[0] for one in self.flat.instructions if one.kind == "BiasAdd"}
         found = set()
         for one in self.flat.instructions:
@@ -91,7 +91,7 @@ class StackedStep:
         values = self._constants[instruction.outputs[0]]
         return all(one is values[0] or _same_bits(one, values[0]) for one in values)
 
-    def _needed(self) -> list[Instruction]:
+    def _keep_needed(self) -> list[Instruction]:
         """The instructions that something depends on."""
         wanted = {*self.flat.outputs, *self.flat.updates.values()}
         kept = []

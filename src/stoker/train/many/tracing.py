@@ -1,4 +1,4 @@
-"""Each member's step, traced. A member that is sure to give the trace of another one takes over the other's."""
+"""Each member's step, traced. A member whose trace would surely equal another's reuses that one."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from stoker.tf_internals import keras_training
 from stoker.tf_internals.functions import silence_retracing_warning
 from stoker.tf_internals.keras_layers import layers_of
 from stoker.tf_internals.types import ConcreteFunction, Model, Nest, Variable
-from stoker.train.execution.keras_step import make_train_step, returns_metrics, weak_method
+from stoker.train.execution.keras_step import bind_weakly, make_train_step, returns_metrics
 from stoker.train.execution.tracing import drop_trivial_products, lift_variables
+from stoker.train.many.derived_steps import NumberedStep, derive_step, open_numbers
 from stoker.train.many.flat_step import FlatStep, NotFlat, flatten_step
 from stoker.train.many.members import Member
-from stoker.train.variables import named_variables, random_ops_out_of_reach
+from stoker.train.variables import find_unsavable_random_ops, named_variables
 
 RESET = "reset_metrics"
+# So many members of a family are traced.
+_TEACHERS = 2
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,8 @@ class MemberStep:
     """A member's step.
 
     Attributes:
-        concrete: as it was traced; None for one that takes over another member's.
-        flat: its pure instructions; None if it has effects that cannot be written so.
+        concrete: as it was traced; None for a member that reuses another's.
+        flat: its pure instructions; None if it has effects that they cannot express.
         structure: what it returns.
     """
 
@@ -45,7 +48,10 @@ class MemberTraces:
     def __init__(self, members: Sequence[Member]) -> None:
         self._members = members
         self._kept: dict[tuple[object, ...], MemberStep] = {}
-        self._twins: dict[str, Member] = {}
+        self._described: dict[int, TraceDescription | None] = {}
+        self._twins: dict[TraceDescription, Member] = {}
+        # Members whose descriptions have other numbers: two are traced, and show the steps of the rest.
+        self._families: dict[str, list[Member]] = {}
         self._built: set[int] = set()
         self.variables: dict[int, dict[str, Variable]] = {}
 
@@ -56,62 +62,96 @@ class MemberTraces:
         key = (member.number, kind, repr(spec), compiled_update, fused)
         found = self._kept.get(key)
         if found is None:
-            twin = self._find_twin(member, spec) if not (compiled_update or fused) else None
-            if twin is not None:
-                step = self.step(twin, kind, spec)
-                found = MemberStep(None, step.flat, step.structure) if step.flat is not None else None
+            if not (compiled_update or fused):
+                found = self._take_over(member, kind, spec)
             found = found or self._trace(member, kind, spec, compiled_update, fused)
             self._kept[key] = found
         return found
 
+    def _take_over(self, member: Member, kind: str, spec: Nest) -> MemberStep | None:
+        """The step as another member has it, or as two others show it; None if this member must be traced."""
+        about = self._describe(member)
+        if about is None:
+            return None
+        twin = self._twins.setdefault(about, member)
+        if twin is not member:
+            step = self.step(twin, kind, spec)
+            self._build(member, spec)
+            return MemberStep(None, step.flat, step.structure) if step.flat is not None else None
+        family = self._families.setdefault(about.family, [])
+        if member not in family and len(family) < _TEACHERS:
+            family.append(member)
+        if member in family:
+            return None
+        shown = [self.step(one, kind, spec) for one in family]
+        numbered = [
+            NumberedStep(one.flat, of.numbers)
+            for one, of in zip(shown, map(self._describe, family), strict=True)
+            if one.flat is not None and of is not None
+        ]
+        if len(numbered) < _TEACHERS:
+            return None
+        flat = derive_step(numbered[0], numbered[1], about.numbers)
+        if flat is None:
+            return None
+        self._build(member, spec)
+        return MemberStep(None, flat, shown[0].structure)
+
     def concrete(self, member: Member, kind: str, spec: Nest, **how: bool) -> ConcreteFunction:
-        """The traced function of a member that runs by itself."""
+        """The traced function of a member that runs alone."""
         step = self.step(member, kind, spec, **how)
         if step.concrete is None:
             step = self._trace(member, kind, spec, False, False)
             self._kept[(member.number, kind, repr(spec), False, False)] = step
         return step.concrete
 
-    def named(self, member: Member) -> dict[str, Variable]:
+    def name_variables(self, member: Member) -> dict[str, Variable]:
         """All variables of a member, by names that are the same for all members."""
         if member.number not in self.variables:
             self.variables[member.number] = named_variables(member.model)
         return self.variables[member.number]
 
-    def _find_twin(self, member: Member, spec: Nest) -> Member | None:
-        """An earlier member whose trace is this one's, with this one's variables made; None if there is none."""
-        text = describe_trace(member.model)
-        if text is None:
-            return None
-        twin = self._twins.setdefault(text, member)
-        if twin is member:
-            return None
+    def _describe(self, member: Member) -> TraceDescription | None:
+        """What decides the member's trace, as it was when first asked."""
+        if member.number not in self._described:
+            self._described[member.number] = describe_trace(member.model)
+        return self._described[member.number]
+
+    def _build(self, member: Member, spec: Nest) -> None:
+        """Make the variables of a member that is not traced."""
         if member.number not in self._built:
             self._built.add(member.number)
             keras_training.build(member.model, spec)
-        return twin
 
     def _trace(self, member: Member, kind: str, spec: Nest, compiled_update: bool, fused: bool) -> MemberStep:
         model = member.model
         trains = kind == "train_step"
-        function = make_train_step(model, compiled_update, fused) if trains else weak_method(model, kind)
+        function = (
+            make_train_step(model, "update" if compiled_update else "none", fused)
+            if trains
+            else bind_weakly(model, kind)
+        )
         compiled = tf.function(drop_trivial_products(lift_variables(function)), autograph=False)
         silence_retracing_warning(compiled)
         arguments = () if kind == RESET else (spec,)
         concrete = compiled.get_concrete_function(*arguments)
-        hidden = random_ops_out_of_reach(concrete.graph)
+        hidden = find_unsavable_random_ops(concrete.graph)
         if hidden:
             raise ArgumentError(
                 f"configs[{member.number}]: the step uses {hidden[0]}, whose random state TensorFlow keeps out of "
                 "reach: use keras.random with a SeedGenerator, or tf.random.stateless_*"
             )
-        generator = self.named(member)["keras.random"].handle
+        generator = self.name_variables(member)["keras.random"].handle
         if any(outer is generator for outer, _ in concrete.graph.captures):
             raise ArgumentError(
                 f"configs[{member.number}]: a layer draws random numbers without a seed generator of its own, and all "
                 "members would draw from one: give it a keras.random.SeedGenerator"
             )
-        names = {id(one.handle): name for name, one in self.named(member).items() if hasattr(one, "handle")}
+        names = {
+            id(one.handle): name
+            for name, one in self.name_variables(member).items()
+            if hasattr(one, "handle")
+        }
         try:
             flat = flatten_step(concrete, names)
         except NotFlat:
@@ -119,8 +159,21 @@ class MemberTraces:
         return MemberStep(concrete, flat, concrete.structured_outputs)
 
 
-def describe_trace(model: Model) -> str | None:
-    """What decides the trace of a model's steps, as text; None if that cannot be told from its config.
+@dataclass(frozen=True)
+class TraceDescription:
+    """What decides a trace.
+
+    Attributes:
+        family: all but the numbers, as text.
+        numbers: those that a trace has as constants, in order.
+    """
+
+    family: str
+    numbers: tuple[float, ...]
+
+
+def describe_trace(model: Model) -> TraceDescription | None:
+    """What decides the trace of a model's steps; None if its config does not show that.
 
     Seeds, initial values and a plain learning rate are in variables, so they are left out. Layers are numbered instead
     of named: their names show in nothing that a model of one output returns.
@@ -138,10 +191,11 @@ def describe_trace(model: Model) -> str | None:
         model.optimizer.name: "#optimizer"
     }
     essence = [
-        _leave_out(_renumber(made, numbers), _of_layers),
-        _leave_out(_renumber(compiled, numbers), _of_rate),
+        _leave_out(_renumber(made, numbers), _belongs_to_layer),
+        _leave_out(_renumber(compiled, numbers), _is_rate),
     ]
-    return json.dumps([essence, [one.trainable for one in layers]], default=repr)
+    rest, found = open_numbers(essence)
+    return TraceDescription(json.dumps([rest, [one.trainable for one in layers]], default=repr), found)
 
 
 def _is_keras(config: object) -> bool:
@@ -176,9 +230,9 @@ def _leave_out(config: Any, is_in_variables: Callable[[str, object], bool]) -> A
     return config
 
 
-def _of_layers(name: str, _: object) -> bool:
+def _belongs_to_layer(name: str, _: object) -> bool:
     return name == "seed" or name.endswith("_initializer")
 
 
-def _of_rate(name: str, value: object) -> bool:
+def _is_rate(name: str, value: object) -> bool:
     return name == "learning_rate" and isinstance(value, int | float)

@@ -25,7 +25,7 @@ DIRECTORY = PLANS
 _FORM = "0.1.0"
 
 
-class Choice(TypedDict):
+class JitChoice(TypedDict):
     """What was chosen, why, and the figures that decided."""
 
     jit: str
@@ -34,7 +34,7 @@ class Choice(TypedDict):
 
 
 def key_of(concrete: tf.types.experimental.ConcreteFunction, *facts: object) -> str:
-    """The name of a choice: the traced step op by op, the machine, the versions, and what else is told."""
+    """The name of a choice: a hash of the traced step op by op, the machine, the versions, and what else is given."""
     ops = [
         (op.type, [(str(out.shape), out.dtype.name) for out in op.outputs])
         for op in concrete.graph.get_operations()
@@ -74,8 +74,8 @@ def can_remember() -> bool:
     return os.access(DIRECTORY, os.W_OK)
 
 
-def recall(key: str) -> Choice | None:
-    """The choice of this name, None if there is none that can be read."""
+def recall(key: str) -> JitChoice | None:
+    """The choice of this name; None if none can be read."""
     try:
         choice = json.loads((DIRECTORY / f"{key}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -84,7 +84,7 @@ def recall(key: str) -> Choice | None:
     return choice if is_choice else None
 
 
-def remember(key: str, choice: Choice) -> Choice:
+def remember(key: str, choice: JitChoice) -> JitChoice:
     """Store a choice and return the valid one: another process may have been first. None if it cannot be stored."""
     try:
         return _store(key, choice)
@@ -93,7 +93,7 @@ def remember(key: str, choice: Choice) -> Choice:
         return {"jit": "none", "reason": reason, "figures": {}}
 
 
-def _store(key: str, choice: Choice) -> Choice:
+def _store(key: str, choice: JitChoice) -> JitChoice:
     path = DIRECTORY / f"{key}.json"
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:

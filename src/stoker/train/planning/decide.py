@@ -35,7 +35,7 @@ def choose_feed(source: DataSource, wanted: Plan) -> Plan:
         return wanted.because(source.why_streamed, feed="streamed")
     if wanted.feed is not None:
         return wanted
-    too_large = source.too_large()
+    too_large = source.explain_too_large()
     if too_large is not None:
         return wanted.because(too_large, feed="streamed")
     return wanted.because(feed="resident")
@@ -63,6 +63,8 @@ def choose_jit(
     On replicas "step" is what each of them computes before the collective, and the trial is of that alone: `loops`
     makes loops without collectives, so that one worker may try it and tell the others.
     """
+    if is_cut(plan):
+        return _adapt_to_parts(steps, plan)
     if plan.jit is not None and steps.replicated:
         return _adapt_to_replicas(steps, plan)
     if plan.jit is not None:
@@ -75,9 +77,7 @@ def choose_jit(
         return plan
     refusal = steps.jit_refusal()
     if refusal is None and steps.jit_demanded():
-        whole = feed.kind == "resident" and not steps.replicated and not loops("none").logs_are_open
-        chosen = "loop" if whole else "step"
-        return plan.because("the model was compiled with jit_compile=True", jit=chosen)
+        return plan.because(_DEMANDED, jit=_demanded_jit(steps, feed, loops))
     refusal = refusal or _find_refusal(feed, total_steps)
     if refusal is not None:
         alone = steps.fuses and not steps.replicated
@@ -96,8 +96,42 @@ def choose_jit(
     return replace(decided, figures={f"alone_{name}": value for name, value in decided.figures.items()})
 
 
+_DEMANDED = "the model was compiled with jit_compile=True"
+
+
+def choose_jit_to_try(steps: StepLoops, feed: BatchFeed, plan: Plan, *, cut: bool) -> str:
+    """What XLA compiles while the parts of batches are chosen: what it will, unless that is left to a later trial."""
+    if plan.jit is not None:
+        return "step" if cut and plan.jit == "loop" else plan.jit
+    if steps.jit_refusal() is not None or not steps.jit_demanded():
+        return "none"
+    return "loop" if feed.kind == "resident" and not (cut or steps.replicated) else "step"
+
+
+def _demanded_jit(steps: StepLoops, feed: BatchFeed, loops: MakeLoop) -> str:
+    whole = feed.kind == "resident" and not steps.replicated and not loops("none").logs_are_open
+    return "loop" if whole else "step"
+
+
+def is_cut(plan: Plan) -> bool:
+    """Whether batches are cut into parts."""
+    return plan.parts is not None and plan.parts > 1
+
+
+def _adapt_to_parts(steps: StepLoops, plan: Plan) -> Plan:
+    """XLA where it was asked for, over each part: a trial would compare steps on the whole batch."""
+    refusal = steps.jit_refusal()
+    if plan.jit is None and refusal is None and steps.jit_demanded():
+        return plan.because(_DEMANDED, jit="step")
+    if plan.jit is None or (plan.jit != "none" and refusal is not None):
+        return plan.because(refusal or "XLA is not tried on batches in parts", jit="none")
+    if plan.jit == "loop":
+        return plan.because("in parts XLA compiles what is computed of a part", jit="step")
+    return plan
+
+
 def _adapt_to_replicas(steps: StepLoops, plan: Plan) -> Plan:
-    """What was asked for, or saved by a job of another size, as far as several replicas can do it."""
+    """The plan that was asked for, or saved by a job of another size, limited to what several replicas can do."""
     refusal = steps.jit_refusal()
     if plan.jit != "none" and refusal is not None:
         return plan.because(f"no XLA: {refusal}", jit="none")

@@ -23,9 +23,10 @@ class Plan:
         jit: XLA over the whole "loop", over the "step", over the optimizer's "update" of large variables, or "none".
         fused: whether TensorFlow's own kernels do batch normalisation of images and Adam's update.
         tuned: whether the tf.data pipeline goes through `stoker.tune` first.
+        parts: into how many parts a batch is cut, to need less memory; 1 for the whole batch at once.
         reasons: one sentence for each decision.
-        figures: the measurements: microseconds per step of each candidate, seconds spent deciding, and batches per
-            second of the input before and after tuning.
+        figures: the measurements: microseconds per step of each candidate, seconds spent deciding, batches per
+            second of the input before and after tuning, and bytes at the peak of a step.
     """
 
     feed: str | None = None
@@ -33,6 +34,7 @@ class Plan:
     jit: str | None = None
     fused: bool | None = None
     tuned: bool | None = None
+    parts: int | None = None
     reasons: tuple[str, ...] = ()
     figures: Mapping[str, float] = field(default_factory=dict)
 
@@ -41,9 +43,10 @@ class Plan:
             raise ArgumentError(f"plan: feed={self.feed!r} is not one of {_quote(FEEDS)}")
         if self.jit is not None and self.jit not in JITS:
             raise ArgumentError(f"plan: jit={self.jit!r} is not one of {_quote(JITS)}")
-        count = self.steps_per_call
-        if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
-            raise ArgumentError(f"plan: steps_per_call={count!r} must be a whole number of at least 1")
+        for name in ("steps_per_call", "parts"):
+            count = getattr(self, name)
+            if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+                raise ArgumentError(f"plan: {name}={count!r} must be a whole number of at least 1")
 
     def because(self, *reasons: str, **decided: Any) -> Plan:
         """The plan with fields decided, and why."""
@@ -59,8 +62,11 @@ class Plan:
         }
         count = self.steps_per_call
         calls = "calls of about 0.3 s" if count is None else f"{count} step{'s' * (count != 1)} a call"
+        cut = f"batches in {self.parts} parts, " if (self.parts or 1) > 1 else ""
         why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
-        return f"data {self.feed or 'undecided'}, {calls}, {how.get(self.jit or '', 'XLA undecided')}{why}"
+        return (
+            f"data {self.feed or 'undecided'}, {calls}, {cut}{how.get(self.jit or '', 'XLA undecided')}{why}"
+        )
 
     def to_json(self) -> dict[str, object]:
         return {**asdict(self), "reasons": list(self.reasons), "figures": dict(self.figures)}
@@ -70,7 +76,7 @@ PlanLike: TypeAlias = Plan | str | Mapping[str, Any] | None
 
 
 def parse(pinned: PlanLike) -> Plan:
-    """What `plan=` was given, as a plan.
+    """Turn the value of `plan=` into a plan.
 
     Short strings name fields by their values: "resident", "streamed", "loop", "step", "update", "none", "fused",
     "unfused", "tuned", a number of steps per call, or several of them with commas: "resident, loop, 64".
@@ -80,7 +86,7 @@ def parse(pinned: PlanLike) -> Plan:
     if isinstance(pinned, Plan):
         return pinned
     if isinstance(pinned, str):
-        return Plan(**_from_words(pinned))
+        return Plan(**_parse_words(pinned))
     if isinstance(pinned, Mapping):
         known = [entry.name for entry in fields(Plan)]
         for name in pinned:
@@ -92,7 +98,7 @@ def parse(pinned: PlanLike) -> Plan:
     )
 
 
-def _from_words(text: str) -> dict[str, Any]:
+def _parse_words(text: str) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     value: object
     for word in (part.strip() for part in text.split(",")):

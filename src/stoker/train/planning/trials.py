@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import tensorflow as tf
 
 from stoker import clock
+from stoker.processors import ProcessorUse
 from stoker.tf_internals.types import ConcreteFunction, Tensor
 from stoker.train.execution.feed import BatchFeed
+from stoker.train.execution.kept_compilations import are_kept
 from stoker.train.execution.loop import CompiledLoop
-from stoker.train.planning.choices import Choice
+from stoker.train.planning.choices import JitChoice
 
 # A job that takes less than this without XLA would not earn back what compiling and trying cost.
 SHORTEST_JOB_S = 8.0
+# Where later runs find the compilation, only the first one pays for it: half of that job is worth a try, and what XLA
+# saves in this many runs must be more than compiling takes.
+_KEPT_SHORTER, _KEPT_RUNS = 0.5, 3
 # Steps from one start by which the results of two candidates are compared, and how far apart they may end.
 _STEPS_COMPARED = 8
 _TOLERANCE = 0.05
@@ -52,8 +55,8 @@ class Trial:
     total_steps: int
     way: str
 
-    def run(self, concrete: ConcreteFunction) -> Choice:
-        """Run both candidates from the same state; which one to take, and why."""
+    def run(self, concrete: ConcreteFunction) -> JitChoice:
+        """Run both candidates from the same state; return which one to take, and why."""
         state = Snapshot.of_step(concrete)
         self.feed.begin_epoch(0)
         try:
@@ -61,7 +64,7 @@ class Trial:
         finally:
             state.restore()
 
-    def _compare(self, state: Snapshot) -> Choice:
+    def _compare(self, state: Snapshot) -> JitChoice:
         full = self.feed.full_steps
         assert full is not None
         few = min(_STEPS_COMPARED, full)
@@ -73,7 +76,7 @@ class Trial:
         plain_s = _time(plain, steps)
         job_s = plain_s * self.total_steps
         figures = {"none_us": round(plain_s * 1e6, 1)}
-        if job_s < SHORTEST_JOB_S:
+        if job_s < SHORTEST_JOB_S * (_KEPT_SHORTER if are_kept() else 1.0):
             reason = f"XLA not tried: {job_s:.1f} s of training would not repay compiling"
             return {"jit": "none", "reason": reason, "figures": figures}
         state.restore()
@@ -93,7 +96,7 @@ class Trial:
 
     def _choose_faster(
         self, plain: CompiledLoop, compiled: CompiledLoop, steps: int, figures: dict[str, float]
-    ) -> Choice:
+    ) -> JitChoice:
         none: list[float] = []
         loop: list[float] = []
         begin = clock.now_ns()
@@ -112,34 +115,38 @@ class Trial:
             f"{self.way}_us": round(min(loop) * 1e6, 1),
             "trials": len(none),
         }
-        jit, reason = choose_by_times(none, loop, self.total_steps, figures["compile_s"], self.way)
+        compile_s = figures["compile_s"] / (_KEPT_RUNS if are_kept() else 1)
+        jit, reason = choose_by_times(none, loop, self.total_steps, compile_s, self.way)
         return {"jit": jit, "reason": reason, "figures": figures}
 
 
 def choose_by_times(
     none: Sequence[float], loop: Sequence[float], total_steps: int, compile_s: float, way: str = "loop"
 ) -> tuple[str, str]:
-    """The choice, given seconds a step of each candidate: XLA only if it wins by the best and by the median."""
+    """The choice, given seconds a step of each candidate: XLA only if it wins by the best and by the median.
+
+    `compile_s` is what each run pays for compiling.
+    """
     pairs = [(min(none), min(loop)), (statistics.median(none), statistics.median(loop))]
     gain = min(without / within for without, within in pairs)
     saved_s = min(without - within for without, within in pairs) * total_steps
     if gain < _LEAST_GAIN:
         return "none", f"XLA is only {gain:.2f}x as fast"
-    # Every later run compiles again: what is saved must be more than that.
+    # What a run saves must be more than what it pays for compiling.
     if saved_s <= compile_s:
         return "none", f"XLA is {gain:.1f}x as fast, which saves less than compiling takes"
     return way, f"XLA is {gain:.1f}x as fast"
 
 
 def _time_undisturbed(loop: CompiledLoop, steps: int) -> float:
-    """Seconds a step, had the threads not waited for cores: busy ones make many threads as slow as one."""
-    waited = Disturbance()
+    """Seconds per step, less what threads waited for cores: on busy cores, many threads are as slow as one."""
+    before = ProcessorUse.up_to_now()
     seconds = _time(loop, steps)
-    return seconds * waited.ran_share()
+    return seconds * measure_share_that_ran(before)
 
 
 def _time(loop: CompiledLoop, steps: int) -> float:
-    """Seconds a step, of one call that was waited for."""
+    """Seconds per step of one call, until its results have arrived."""
     begin = clock.now_ns()
     logs = loop.run(0, steps)
     for value in tf.nest.flatten(logs):
@@ -147,32 +154,10 @@ def _time(loop: CompiledLoop, steps: int) -> float:
     return (clock.now_ns() - begin) / 1e9 / steps
 
 
-_TASKS = Path("/proc/self/task")
-
-
-class Disturbance:
-    """How much of their time this process' threads waited for a core, as Linux counts it, since this was made."""
-
-    def __init__(self) -> None:
-        self._begin = _run_and_wait()
-
-    def ran_share(self) -> float:
-        """The share of the wanted time in which the threads ran: 1 if none had to wait, or if nobody counts."""
-        run, wait = (now - before for now, before in zip(_run_and_wait(), self._begin, strict=True))
-        return run / (run + wait) if run > 0 and wait > 0 else 1.0
-
-
-def _run_and_wait() -> tuple[int, int]:
-    """Nanoseconds of all threads, running and waiting to run."""
-    run = wait = 0
-    try:
-        for task in os.listdir(_TASKS):
-            words = (_TASKS / task / "schedstat").read_text(encoding="ascii").split()
-            run, wait = run + int(words[0]), wait + int(words[1])
-    except OSError:
-        # Another system, or a thread that ended while it was asked: no figure rather than a wrong one.
-        return 0, 0
-    return run, wait
+def measure_share_that_ran(before: ProcessorUse) -> float:
+    """Of the time in which threads wanted to run, the share in which they ran; 1 if none waited, or if unknown."""
+    use = ProcessorUse.up_to_now().since(before)
+    return use.ran / (use.ran + use.all_waited) if use.ran > 0 else 1.0
 
 
 class Snapshot:
@@ -198,7 +183,7 @@ class Snapshot:
 
 
 def difference(start: Sequence[tf.Tensor], one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
-    """How far two ends of the same steps lie apart, as a share of the way they went; inf if they disagree.
+    """How far apart two runs of the same steps end, relative to how far they moved; inf if they disagree.
 
     Rounding makes single weights differ (an optimizer may turn a gradient of 1e-12 into a full step either way), so
     the measure is taken over all weights. Counters and seeds must agree exactly.

@@ -76,7 +76,7 @@ class Balancing:
         return bool(self._norms)
 
     def total(self, losses: Mapping[str, Tensor]) -> Tensor:
-        """What is minimised; with weights by gradients, what their last weights make of the losses."""
+        """The loss to minimise; with weights by gradients, the losses weighted as in the last step."""
         known = self._weights_of({name: tf.identity(norm) for name, norm in self._norms.items()})
         known = {name: tf.where(self._steps == 0, 1.0, weight) for name, weight in known.items()}
         terms = [self._term(name, loss, known.get(name, 1.0)) for name, loss in losses.items()]

@@ -40,7 +40,7 @@ class Clip:
         return [self.limit(gradient, factor) for gradient, factor in zip(gradients, factors, strict=True)]
 
     def factors(self, gradients: Sequence[Tensor]) -> list[Tensor]:
-        """For each gradient the scalar by which `limit` shrinks it: the only part that needs all of them."""
+        """For each gradient, the scalar by which `limit` shrinks it: the only part that needs all gradients."""
         squares = [tf.reduce_sum(tf.square(self._limit_value(gradient))) for gradient in gradients]
         factors = [tf.ones([], square.dtype) for square in squares]
         if self.norm is not None:
@@ -71,8 +71,8 @@ def clip_of(optimizer: Optimizer) -> Clip | None:
     return Clip(value, norm, whole) if value or norm or whole else None
 
 
-def dense(gradient: Tensor) -> Tensor:
-    """A gradient as a tensor: rows that occur several times in a lookup are added, as a norm must see them."""
+def make_dense(gradient: Tensor) -> Tensor:
+    """A gradient as a dense tensor: rows that occur several times in a lookup are added up before the norm is taken."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     return tf.math.unsorted_segment_sum(gradient.values, gradient.indices, gradient.dense_shape[0])

@@ -1,4 +1,4 @@
-"""What a step returns, taken apart, and its means over an epoch, kept on the device."""
+"""Taking apart what a step returns, and the means over an epoch, kept on the device."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RunningMeans:
         return dict(zip(self._names, tf.unstack(means), strict=True))
 
     def reset(self) -> None:
-        """On the host."""
+        """On the host: start again from zero."""
         self._sums.assign(tf.zeros_like(self._sums))
 
 

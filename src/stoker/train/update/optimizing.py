@@ -1,4 +1,4 @@
-"""One update by a Keras optimizer, with a rate of its own for each variable and with some variables frozen.
+"""One update by a Keras optimizer, with a separate rate for each variable and with some variables frozen.
 
 `Optimizer.apply` knows one rate for all, and counts every call as a step; so the optimizer's `update_step`, which it
 documents for one variable and one rate, is called here, with the weight decay and the constraint around it that
@@ -16,7 +16,7 @@ from stoker.errors import ArgumentError
 from stoker.tf_internals import keras_optimizers
 from stoker.tf_internals.types import Optimizer, Tensor, Variable
 from stoker.train.update.clipping import Clip
-from stoker.train.update.patterns import Rate, Span, by_span, is_trained, mask, rate_at
+from stoker.train.update.patterns import Rate, Span, group_by_span, is_trained, mask, rate_at
 from stoker.train.update.replicas import Replicas
 
 
@@ -41,7 +41,7 @@ class Optimizing:
         self.variables = list(variables)
         self.clip = clip
         self._rates = rates
-        self._groups = by_span(spans)
+        self._groups = group_by_span(spans)
         self.frozen = [span is True for span in spans]
         """For each variable whether it is frozen for good: no gradient is computed for it."""
         self._slowdown = slowdown
@@ -83,14 +83,14 @@ class Optimizing:
             if on is True:
                 write_group()
             else:
-                tf.cond(on, lambda write=write_group: _and_done(write), lambda: False)
+                call_if(on, write_group)
         self.optimizer.iterations.assign_add(1)
 
     def _base_rate(self) -> Tensor:
         return tf.cast(tf.convert_to_tensor(self.optimizer.learning_rate), tf.float32)
 
     def _clip_factors(self, gradients: Sequence[Tensor], step: Tensor) -> dict[int, tuple[Tensor, Tensor]]:
-        """For each variable that takes part its gradient and the factor that clips it."""
+        """For each variable that takes part, its gradient and the factor that clips it."""
         present = {index: gradient for index, gradient in enumerate(gradients) if gradient is not None}
         if self.clip is None:
             return {index: (gradient, None) for index, gradient in present.items()}
@@ -141,7 +141,7 @@ class Optimizing:
 
 
 def check_optimizer(optimizer: Optimizer, replicas: Replicas, keeps_averages: bool = False) -> None:
-    """What a Keras optimizer can do and the trainer does instead is refused, with what to write."""
+    """Refuse the options of a Keras optimizer that the trainer handles itself, and say what to write instead."""
     name = type(optimizer).__name__
     if not isinstance(optimizer, keras.optimizers.Optimizer):
         raise ArgumentError(
@@ -167,7 +167,7 @@ def check_optimizer(optimizer: Optimizer, replicas: Replicas, keeps_averages: bo
 
 
 def _weight_decay(optimizer: Optimizer, variable: Variable) -> float | None:
-    """The decay of a variable: most optimizers have one, Muon has another for what it leaves to Adam."""
+    """The weight decay of a variable: Muon has a second one, for the variables that it leaves to Adam."""
     if not keras_optimizers.decays(optimizer, variable):
         return None
     if isinstance(optimizer, keras.optimizers.Muon) and keras_optimizers.is_left_to_adam(optimizer, variable):
@@ -177,6 +177,11 @@ def _weight_decay(optimizer: Optimizer, variable: Variable) -> float | None:
     return decay
 
 
-def _and_done(write: Callable[[], object]) -> bool:
-    write()
-    return True
+def call_if(condition: Tensor, write: Callable[[], object]) -> None:
+    """In graph: call `write` if the condition holds."""
+
+    def write_and_return() -> bool:
+        write()
+        return True
+
+    tf.cond(condition, write_and_return, lambda: False)

@@ -36,14 +36,14 @@ def path_of(variable: Variable) -> str:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a pattern means the variable of this path."""
+    """Whether a pattern matches the variable with this path."""
     parts = path.split("/")
     tails = ["/".join(parts[start:]) for start in range(len(parts))]
     return any(fnmatchcase(tail, pattern) or fnmatchcase(tail, f"{pattern}/*") for tail in tails)
 
 
 def choose(patterns: Mapping[str, Value], paths: Sequence[str], option: str) -> list[Value | None]:
-    """For each path the value of the first pattern that means it; a pattern that means none is an error."""
+    """For each path, the value of the first pattern that matches it; a pattern that matches none is an error."""
     for pattern in patterns:
         if not any(matches(pattern, path) for path in paths):
             known = ", ".join(paths[:8]) + (", ..." if len(paths) > 8 else "")
@@ -101,14 +101,14 @@ Span: TypeAlias = bool | int | range
 def choose_spans(
     freeze: str | Iterable[str] | Mapping[str, Span] | None, paths: Sequence[str]
 ) -> list[Span | None]:
-    """For each variable when it is frozen; None is never."""
+    """For each variable, when it is frozen; None means never."""
     spans = _spans(freeze)
     for pattern, span in spans.items():
         _check_span(pattern, span)
     return [None if span is False else span for span in choose(spans, paths, "freeze")]
 
 
-def by_span(spans: Sequence[Span | None]) -> dict[Span | None, list[int]]:
+def group_by_span(spans: Sequence[Span | None]) -> dict[Span | None, list[int]]:
     """The indices of the variables that are ever trained, by their span."""
     groups: dict[Span | None, list[int]] = {}
     for index, span in enumerate(spans):
@@ -143,7 +143,7 @@ def _check_span(pattern: str, span: Span) -> None:
 
 
 def mask(gradients: Sequence[Tensor], active: Sequence[Tensor]) -> list[Tensor]:
-    """Gradients with those of frozen variables at zero, so that they count in no norm."""
+    """The gradients, with zeros for frozen variables, so that these do not count in norms."""
     return [
         gradient if on is True else tf.where(on, gradient, tf.zeros_like(gradient))
         for gradient, on in zip(gradients, active, strict=True)

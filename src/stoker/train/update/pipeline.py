@@ -14,8 +14,8 @@ import tensorflow as tf
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Tensor, Variable
 from stoker.train.update.averaging import Averages
-from stoker.train.update.clipping import Clip, dense
-from stoker.train.update.optimizing import Optimizing
+from stoker.train.update.clipping import Clip, make_dense
+from stoker.train.update.optimizing import Optimizing, call_if
 from stoker.train.update.patterns import path_of
 from stoker.train.update.replicas import Replicas
 from stoker.train.update.scaling import LossScaler, all_finite
@@ -24,8 +24,8 @@ from stoker.train.update.scaling import LossScaler, all_finite
 class Accumulation:
     """Several small batches make the update of one large batch: their gradients added up, and over how many rows.
 
-    Every batch counts with its rows, so the shorter last batch of an epoch is worth what it holds; what is left at the
-    end of an epoch makes an update of its own. The result is that of the large batch, up to rounding.
+    Batches are weighted by their rows, so a shorter last batch of an epoch counts for less. Batches left at the
+    end of an epoch make one more update. The result is that of the large batch, up to rounding.
     """
 
     def __init__(self, batches: int, variables: Sequence[Variable]) -> None:
@@ -43,14 +43,14 @@ class Accumulation:
         }
 
     def add(self, gradients: Sequence[Tensor], rows: Tensor) -> None:
-        """Add the mean gradient of a batch of so many rows; None for a variable that takes no part."""
+        """Add the mean gradient of a batch of this many rows; None for a variable that takes no part."""
         for total, gradient in zip(self._sums, gradients, strict=True):
             if gradient is not None:
                 total.assign_add(gradient * tf.cast(rows, gradient.dtype))
         self._rows.assign_add(rows)
 
     def turn(self) -> Tensor:
-        """Count a batch, good or left out; whether it was the last of its round."""
+        """Count a batch, good or left out; return whether it was the last of its round."""
         last = self._count + 1 >= self._batches
         self._count.assign(tf.where(last, tf.zeros_like(self._count), self._count + 1))
         return last
@@ -78,7 +78,7 @@ LARGEST_COPIED = 16 * 2**20
 
 
 def write_if(good: Tensor, write: Callable[[], object], state: Sequence[Tensor]) -> None:
-    """In graph: change variables if `good`, which only the device knows, without having the host wait for it.
+    """In graph: change variables if `good`, which only the device knows, without making the host wait.
 
     A branch in a graph is taken by the host: the condition is copied to it at every step, and nothing more is launched
     until it is there. Where the weights are small and on an accelerator, it takes less time to write in any case and
@@ -89,8 +89,8 @@ def write_if(good: Tensor, write: Callable[[], object], state: Sequence[Tensor])
         write: changes variables of `state`, and no others.
         state: TensorFlow's variables, on one device.
     """
-    if not _better_put_back(state):
-        tf.cond(good, lambda: _and_done(write), lambda: False)
+    if not _is_better_put_back(state):
+        call_if(good, write)
         return
     before = [tf.identity(variable) for variable in state]
     write()
@@ -98,14 +98,9 @@ def write_if(good: Tensor, write: Callable[[], object], state: Sequence[Tensor])
         variable.assign(tf.where(good, variable, value))
 
 
-def _better_put_back(state: Sequence[Tensor]) -> bool:
+def _is_better_put_back(state: Sequence[Tensor]) -> bool:
     size = sum(variable.dtype.size * (variable.shape.num_elements() or 0) for variable in state)
     return size <= LARGEST_COPIED and any("CPU" not in str(variable.device) for variable in state)
-
-
-def _and_done(write: Callable[[], object]) -> bool:
-    write()
-    return True
 
 
 class Update:
@@ -130,7 +125,7 @@ class Update:
         self._present: list[int] = []
 
     def select(self, gradients: Sequence[Tensor]) -> list[Tensor]:
-        """Of this replica's gradients those that take part, as they can be added to the other replicas'.
+        """This replica's gradients that take part, in a form that can be added to those of the other replicas.
 
         Args:
             gradients: one for each variable of the optimizer, of the (scaled) mean loss of this replica's rows.
@@ -144,7 +139,7 @@ class Update:
             return present
         shapes = [self.optimizing.variables[index].shape for index in self._present]
         # The rows of an embedding, added up, do not say how many there are: replicas must send the same shapes.
-        return [tf.ensure_shape(dense(one), shape) for one, shape in zip(present, shapes, strict=True)]
+        return [tf.ensure_shape(make_dense(one), shape) for one, shape in zip(present, shapes, strict=True)]
 
     def apply(self, means: Sequence[Tensor], *, rows: Tensor, allowed: Tensor = True) -> Any:
         """Write the update; return whether the gradients were finite.
@@ -179,7 +174,7 @@ class Update:
 
     @property
     def _plain(self) -> bool:
-        """Whether gradients may stay as they come, rows of an embedding included."""
+        """Whether gradients may stay as they are, including those that hold only some rows of an embedding."""
         clipped = self.optimizing.clip is not None
         return not (clipped or self._replicas.distributed or self.scaler or self.accumulation)
 

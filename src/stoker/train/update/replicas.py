@@ -42,7 +42,7 @@ class ReplicaMeans(NamedTuple):
 
 
 class Replicas:
-    """The replicas of a tf.distribute strategy, or the one device without."""
+    """The replicas of a tf.distribute strategy, or the one device if there is no strategy."""
 
     def __init__(self, strategy: Strategy) -> None:
         with strategy.scope():
@@ -66,7 +66,7 @@ class Replicas:
             step: takes its share and how much that counts.
             batch: of all workers, or, `apart`, of this one alone; or with each replica's rows apart, as a distributed
                 dataset has them.
-            apart: whether each worker reads rows of its own.
+            apart: whether each worker reads different rows.
         """
         if not self.distributed:
             return step(batch, Weight(tf.ones([]), _rows(batch)))
@@ -122,11 +122,11 @@ class Replicas:
         return ReplicaMeans(found[: len(values)], found[len(values) :], rows, counted)
 
     def add(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """The sum of each value over the replicas, on every replica: packed, so that it is one for small values."""
+        """The sum of each value over the replicas, on every replica; small values are packed into one collective."""
         return sum_over_replicas(values) if self.distributed else list(values)
 
     def once(self, write: Callable[..., None], *arguments: Nest) -> None:
-        """Leave the replicas and write: each replica's own tensor arrives as one value of all."""
+        """Leave the replica context and write: the replicas' tensors arrive as one value."""
         if not self.distributed:
             write(*arguments)
             return
@@ -172,26 +172,26 @@ class Statistics:
         self._before = [tf.identity(variable) for variable in self._variables]
 
     def changes(self) -> list[Tensor]:
-        """By how much this replica's copies were moved."""
+        """How far this replica's copies have moved."""
         # A difference, so that what was not touched stays exactly as it is.
         pairs = zip(self._variables, self._before, strict=True)
         return [tf.convert_to_tensor(variable) - before for variable, before in pairs]
 
     def write(self, changes: Sequence[Tensor]) -> None:
-        """Give all copies the mean move over all replicas."""
+        """Move all copies by the mean over the replicas."""
         if not self._variables:
             return
         values = [before + change for before, change in zip(self._before, changes, strict=True)]
 
-        def all_copies(values: Sequence[Tensor]) -> None:
+        def assign_all_copies(values: Sequence[Tensor]) -> None:
             for variable, value in zip(self._variables, values, strict=True):
                 self._replicas.each(variable, lambda copy, new: copy.assign(new), value)
 
-        self._replicas.once(all_copies, values)
+        self._replicas.once(assign_all_copies, values)
 
 
 def _own_state(models: Iterable[Model]) -> list[Variable]:
-    """Floating-point variables that layers made not to be trained; a frozen kernel is none."""
+    """The floating-point variables that layers created as not trainable; a frozen kernel is not one of them."""
     found: dict[int, Tensor] = {}
     for model in models:
         for layer in layers_of(model):

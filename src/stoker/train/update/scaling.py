@@ -79,7 +79,7 @@ class KerasLossScaler(LossScaler):
 
 
 def all_finite(values: Sequence[Tensor]) -> Tensor:
-    """Whether no element of any value is NaN or infinite: one such makes the sum so, and sums are cheap."""
+    """Whether all elements are finite: a single one that is not makes the sum NaN or infinite, and sums are cheap."""
     return tf.math.is_finite(tf.add_n([tf.cast(tf.reduce_sum(value), tf.float32) for value in values]))
 
 

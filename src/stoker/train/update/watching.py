@@ -18,7 +18,7 @@ from stoker.train.update.options import require_positive, require_share
 
 @dataclass(frozen=True)
 class Spike:
-    """What a spike is, and what to do about it.
+    """When a loss counts as a spike, and what to do about it.
 
     A spike is a loss that is not finite, or one that exceeds its moving average by more than (factor - 1) times that
     average after the first `warmup` steps. The trainer restores the checkpoint before it, or an earlier one if the
@@ -45,7 +45,7 @@ class Spike:
 
 
 class Trouble(IntEnum):
-    """What is wrong with a step. In graphs a float32: whole numbers of a GPU live on the host, a copy a step away."""
+    """What is wrong with a step. A float32 in graphs: integers of a GPU live on the host, a copy per step."""
 
     NONE = 0
     NOT_FINITE = 1

@@ -34,7 +34,7 @@ class Mirrored:
 
 
 class ReplicaPart(Mirrored):
-    """What one replica holds of a variable that is added up when it is read."""
+    """One replica's part of a variable whose parts are added up when it is read."""
 
     def __init__(self, copy: tf.Variable) -> None:
         super().__init__([copy])
@@ -46,7 +46,7 @@ def copies_of(variable: Variable) -> list[Variable]:
 
 
 def has_parts(variable: Variable) -> bool:
-    """Whether each replica keeps a part of its own, added up when it is read."""
+    """Whether each replica keeps its own part, and reading adds the parts up."""
     return bool(
         isinstance(variable, tf.distribute.DistributedValues)
         and variable.synchronization == tf.VariableSynchronization.ON_READ
@@ -75,7 +75,7 @@ def reset(metrics: Iterable[Metric]) -> None:
 
 
 def part_name(name: str, replica: int) -> str:
-    """Under which name a replica's part is saved; the first one's is that of a single device."""
+    """The name under which a replica's part is saved; the first replica uses the name of a single device."""
     return name if replica == 0 else f"{name}@{replica}"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from stoker.goodput import accounts, journal
 from stoker.tf_internals import distribution
 from stoker.tf_internals.types import Nest, Strategy, Tensor, TensorLike, Variable
 from stoker.train.workers.patience import Patience
@@ -57,7 +58,7 @@ _PREFIX = "stoker"
 
 
 class Group:
-    """A single process, which agrees with itself; `Workers` stands for several."""
+    """A single process, which agrees with itself; for several, see `Workers`."""
 
     rank = 0
     count = 1
@@ -86,8 +87,8 @@ class Group:
         """What each worker says, by rank. All workers call this at the same place and get the same answer."""
         return {name: [float(value)] for name, value in values.items()}
 
-    def fewest(self, steps: int) -> int:
-        """Of the steps that each worker would run next, what all of them run."""
+    def agree_on_fewest(self, steps: int) -> int:
+        """The number of steps that all workers run next: the fewest that any of them can."""
         return int(min(self.agree(steps=steps)["steps"]))
 
     def ask_chief(self, value: Callable[[], Any]) -> Any:
@@ -102,7 +103,7 @@ class Group:
         return flag
 
     def watch_call(self, steps: int, step_s: float | None) -> AbstractContextManager[None]:
-        """Around a call of so many steps, of which one last took so long: a call that takes much longer is ended."""
+        """A context around a call of this many steps; ends one that takes much longer than the last step suggests."""
         return nullcontext()
 
 
@@ -120,7 +121,7 @@ class Workers(Group):
 
     def agree(self, **values: float) -> dict[str, list[float]]:
         own = tf.constant([float(value) for value in values.values()], tf.float64)
-        with self._patience.watch_agreement():
+        with journal.waiting(accounts.PEERS), self._patience.watch_agreement():
             table = self._gather(own).numpy()
         return {name: [float(value) for value in table[:, column]] for column, name in enumerate(values)}
 
@@ -132,12 +133,13 @@ class Workers(Group):
             said = json.dumps(value())
             distribution.tell_workers(key, said)
         else:
-            said = distribution.hear_worker(key)
+            with journal.waiting(accounts.PEERS):
+                said = distribution.hear_worker(key)
         return json.loads(said)
 
     def broadcast(self, variables: Mapping[str, Variable]) -> None:
-        with self._patience.watch_agreement():
-            sent = self._send([_as_sendable(variable.numpy()) for variable in variables.values()])
+        with journal.waiting(accounts.PEERS), self._patience.watch_agreement():
+            sent = self._send([_convert_to_send(variable.numpy()) for variable in variables.values()])
         for variable, value in zip(variables.values(), sent, strict=True):
             variable.assign(tf.cast(value, variable.dtype))
 
@@ -174,8 +176,8 @@ class Workers(Group):
         return tf.nest.map_structure(lambda one: strategy.experimental_local_results(one)[0], results)
 
 
-def _as_sendable(value: TensorLike) -> Tensor:
-    """Workers can add floats and signed numbers, which hold all others exactly."""
+def _convert_to_send(value: TensorLike) -> Tensor:
+    """Convert to a type that workers can add: floats and signed integers hold all others exactly."""
     tensor = tf.convert_to_tensor(value)
     if tensor.dtype.is_floating:
         return tf.cast(tensor, tf.float32) if tensor.dtype.size < 4 else tensor

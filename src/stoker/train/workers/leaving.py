@@ -24,7 +24,7 @@ class JobLeft(SystemExit):
         super().__init__(EXIT_CODE)
 
 
-def in_a_job() -> bool:
+def is_in_a_job() -> bool:
     """Whether this process was started as a worker, of several or alone."""
     return bool(os.environ.get("TF_CONFIG") or os.environ.get("STOKER_JOB"))
 

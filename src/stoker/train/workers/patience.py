@@ -32,7 +32,7 @@ def ask(strategy: Strategy, seconds: float) -> None:
 
 
 class Patience:
-    """Of one worker of a job."""
+    """How long one worker of a job waits for the others."""
 
     def __init__(self, strategy: Strategy) -> None:
         self.seconds = _asked.get(strategy, DEFAULT_S)
@@ -43,18 +43,18 @@ class Patience:
     @contextmanager
     def watch_agreement(self) -> Iterator[None]:
         """Context around a wait for the other workers."""
-        with self._until(self.seconds):
+        with self._set_deadline(self.seconds):
             yield
 
     @contextmanager
     def watch_call(self, steps: int, step_s: float | None) -> Iterator[None]:
         """Context around a call of some steps; `step_s` is how long the last step took, if known."""
         each = self.seconds if step_s is None else _SLOWER * step_s
-        with self._until(self.seconds + steps * each):
+        with self._set_deadline(self.seconds + steps * each):
             yield
 
     @contextmanager
-    def _until(self, seconds: float) -> Iterator[None]:
+    def _set_deadline(self, seconds: float) -> Iterator[None]:
         with self._changed:
             self._deadline = time.monotonic() + seconds
             if self._thread is None:

@@ -114,7 +114,7 @@ def size_of_batch(dataset: Dataset, option: str) -> int:
 
 
 def own_size(batch_size: int, group: Group) -> int:
-    """This worker's part of a batch: together they make it up."""
+    """The size of this worker's part of a batch; all parts together are the batch."""
     size = batch_size * (group.rank + 1) // group.count - batch_size * group.rank // group.count
     if size == 0:
         raise ArgumentError(
@@ -183,9 +183,9 @@ def read_from_service(
     over for one worker is over for all, and the place in it cannot be saved. A server that is lost takes rows with it.
 
     Raises:
-        ArgumentError: it is no pipeline, nobody listens there, or what else is asked for cannot be had.
+        ArgumentError: the data is not a pipeline, no service answers there, or another argument does not go with it.
     """
-    target = _target(address)
+    target = _parse_address(address)
     if not isinstance(x, tf.data.Dataset):
         raise ArgumentError(f"data_service= runs a tf.data.Dataset, not {type(x).__name__}")
     if checkpoint:
@@ -207,7 +207,7 @@ def read_from_service(
 _AHEAD = 2
 
 
-def _target(address: object) -> str:
+def _parse_address(address: object) -> str:
     match = (
         re.fullmatch(r"(?:(\w+)://)?([^/\s:]+|\[[^\]\s]+\]):(\d+)", address)
         if isinstance(address, str)

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 import tensorflow as tf
 
 from stoker.errors import ArgumentError, UnavailableError
+from stoker.goodput import accounts, journal
 from stoker.tf_internals.distribution import watch_workers
 from stoker.tf_internals.types import Strategy
 from stoker.train.workers import patience
@@ -50,13 +51,13 @@ def strategy(*, timeout: float = patience.DEFAULT_S, heartbeat: float = 10.0) ->
 def check_strategy(strategies: Iterable[Strategy | None]) -> None:
     """Refuse to train a model that belongs to no strategy in a process that is one of several workers.
 
-    Every worker would train the whole model by itself.
+    Every worker would train the whole model alone.
 
     Args:
         strategies: those under whose scope the models were made; None for a model that was made under none.
 
     Raises:
-        ArgumentError: the line says what to do, also if that is what is wanted.
+        ArgumentError: the message says what to do, even if separate training is intended.
     """
     if all(one is not None for one in strategies):
         return
@@ -119,7 +120,8 @@ def _make_for_workers(
 ) -> Strategy:
     _watch_for_lost_workers(cluster, heartbeat)
     try:
-        made = tf.distribute.MultiWorkerMirroredStrategy()
+        with journal.phase(accounts.PEERS):
+            made = tf.distribute.MultiWorkerMirroredStrategy()
     except RuntimeError as error:
         if "must be configured at program startup" not in str(error):
             raise

@@ -1,4 +1,4 @@
-"""What Keras does on a replica that a trainer over all replicas must have otherwise, while a step is traced.
+"""What Keras must do differently on a replica while a trainer over all replicas traces a step.
 
 Losses: Keras divides every loss object's result by the number of replicas, as if all had equally many rows; here each
 replica's mean counts with its rows. Draws: the replicas' generators are in the same state, so that all would leave out
@@ -31,7 +31,7 @@ _next = keras.random.SeedGenerator.next
 
 @contextmanager
 def on_replica(number: Tensor) -> Iterator[None]:
-    """Around the tracing of a step on the replica of this number, in the thread that traces it."""
+    """A context around the tracing of a step on this replica, in the thread that traces it."""
     _count(1)
     before = getattr(_local, "number", None)
     _local.number = number
@@ -43,7 +43,7 @@ def on_replica(number: Tensor) -> Iterator[None]:
 
 
 def _count(change: int) -> None:
-    """Keras is as it was unless a step is being traced, and for other threads it always is."""
+    """Keras behaves as usual unless this thread is tracing a step."""
     global _users
     with _lock:
         _users += change

@@ -300,6 +300,21 @@ def served() -> dict[str, Any]:
     return state(model, total=history.history["total"], updates=int(model.optimizer.iterations.numpy()))
 
 
+def in_parts() -> dict[str, Any]:
+    """The model of `fitted`, its batches in parts: at one go, and stopped after an epoch and called again."""
+
+    def train(epochs: int, directory: str) -> Any:
+        model = compiled(metrics=[lambda: keras.metrics.AUC(from_logits=True, name="auc")])
+        history = stoker.fit(
+            model, *data(), **{**KERAS, "epochs": epochs}, plan={"parts": 3}, checkpoint=directory
+        )
+        return state(model, history=history.history, parts=history.plan.parts)
+
+    found = train(3, "at-one-go")
+    train(1, "in-two")
+    return {**found, "resumed": train(3, "in-two")}
+
+
 def in_vain() -> dict[str, Any]:
     """The first worker waits for the second, which does not come. No collective works after that."""
     gave_up = Path("gave-up")
@@ -349,6 +364,7 @@ CASES = (
     scaled,
     asked,
     served,
+    in_parts,
     in_vain,
 )
 

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 import stoker
 
-ROWS, BATCH, EPOCHS, EVERY = 242, 12, 4, 8
+ROWS, BATCH, EPOCHS, EVERY, KEPT = 242, 12, 4, 8, 3
 
 
 class Seen(keras.metrics.Metric):
@@ -41,6 +41,9 @@ class Gate(keras.callbacks.Callback):
         self.directory, self.epoch = directory, epoch
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        # While a checkpoint is being written no other is due: so one from each epoch is certain.
+        while len(list((self.directory / "run").glob("*.stoker"))) < min(epoch + 1, KEPT):
+            time.sleep(0.002)
         if epoch == self.epoch:
             (self.directory / "reached").touch()
             while not (self.directory / "go").exists():
@@ -79,7 +82,7 @@ def main() -> None:
         verbose=0,
         validation_data=(x, y),
         callbacks=callbacks,
-        checkpoint=stoker.Checkpoint(directory / "run", every=EVERY, keep=3),
+        checkpoint=stoker.Checkpoint(directory / "run", every=EVERY, keep=KEPT),
     )
     variables = [*model.weights, *model.optimizer.variables]
     bits = hashlib.blake2b(b"".join(one.numpy().tobytes() for one in variables)).hexdigest()

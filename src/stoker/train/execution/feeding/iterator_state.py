@@ -87,7 +87,7 @@ def _shuffles(blob: bytes | None) -> int:
 
 
 def order_version(dataset: Dataset) -> int:
-    """Which version of the readers of `stoker.data` put the rows of a pipeline in their order; 0 if none drew it."""
+    """The version of the `stoker.data` readers that ordered the rows of a pipeline; 0 if it was not one of them."""
     version, seen, waiting = 0, set(), [dataset]
     while waiting:
         one = waiting.pop()

@@ -58,7 +58,7 @@ class Resident(BatchFeed):
         self._epoch = 0
         self._order = tf.zeros([0], tf.int32)
 
-    def of_these_rows(self) -> Resident:
+    def fix_row_count(self) -> Resident:
         """The same rows, with their number and the size of a batch fixed in what is traced."""
         these = Resident(self.data, self.batch_size, shuffle=self.shuffle, seed=self.seed)
         these._uneven = self._uneven
@@ -89,7 +89,7 @@ class Resident(BatchFeed):
         size = operands[2] if self.any_rows else self.batch_size
         start = index * size
         if self.any_rows:
-            size = tf.minimum(size, _rows_in(operands[0]) - start)
+            size = tf.minimum(size, _count_rows_in_graph(operands[0]) - start)
         elif not whole and self._uneven:
             size = tf.minimum(size, self.rows - start)
         return self._rows_from(operands, start, size)
@@ -153,7 +153,7 @@ def map_leaves(function: Callable[..., Nest], data: Nest) -> Nest:
     return keras.tree.map_structure(lambda leaf: None if leaf is None else function(leaf), data)
 
 
-def _rows_in(data: Nest) -> Tensor:
+def _count_rows_in_graph(data: Nest) -> Tensor:
     """In graph: how many rows there are."""
     return tf.shape(next(leaf for leaf in keras.tree.flatten(data) if leaf is not None))[0]
 

@@ -34,7 +34,7 @@ class DataSource:
     """Data as the user gave it, read by Keras' adapter.
 
     Attributes:
-        adapter: Keras' reader; told of the beginning and end of epochs.
+        adapter: Keras' reader, which is notified when epochs begin and end.
         rows: the data as dense rows, when it is such; None for everything that must be streamed.
         steps_per_epoch: as asked for.
         why_streamed: for the plan, when there are no rows.
@@ -61,7 +61,7 @@ class DataSource:
         return None if size is None else int(size)
 
     def fingerprint(self) -> str:
-        """Readable: two calls with different ones cannot go on from each other's checkpoints."""
+        """A readable summary of the data; runs with different ones cannot resume from each other's checkpoints."""
         if self.rows is None:
             return f"{self.why_streamed}, steps_per_epoch={self.steps_per_epoch}"
         shapes = [tuple(leaf.shape) for leaf in keras.tree.flatten(self.rows) if leaf is not None]
@@ -70,7 +70,7 @@ class DataSource:
             f"shuffle={keras_data.array_shuffle(self.adapter)}, steps_per_epoch={self.steps_per_epoch}"
         )
 
-    def too_large(self) -> str | None:
+    def explain_too_large(self) -> str | None:
         """Why the rows do not fit on the device; None if they do."""
         if self.rows is None:
             return self.why_streamed
@@ -79,7 +79,7 @@ class DataSource:
 
     def feed_to_test(self) -> BatchFeed:
         """The feed of an evaluation: one compiled loop serves any number of rows."""
-        return self.feed("resident" if self.too_large() is None else "streamed", 0, any_rows=True)
+        return self.feed("resident" if self.explain_too_large() is None else "streamed", 0, any_rows=True)
 
     def feed(self, kind: str, seed: int, *, any_rows: bool = False) -> BatchFeed:
         """The feed of this kind; `any_rows` as `Resident` has it."""
@@ -144,7 +144,7 @@ def split(x: Data, y: Data, sample_weight: Data, share: float) -> tuple[tuple[Da
 
 
 def on_device(rows: Nest) -> Nest:
-    """Rows as tensors on the default device; text stays on the host, where all that works on it is."""
+    """Rows as tensors on the default device; text stays on the host, where all ops on text run."""
 
     def put(leaf: Array | Tensor) -> tf.Tensor:
         with tf.device("CPU" if tf.as_dtype(leaf.dtype) == tf.string else None):

@@ -16,8 +16,8 @@ from stoker.train.execution.feed import (
     BatchFeed,
     FeedPosition,
     host_random_state,
+    replace_optionals,
     restore_host_random_state,
-    without_optionals,
 )
 from stoker.train.execution.feeding import iterator_state
 from stoker.train.execution.feeding.resident import map_leaves, order_of, row_count
@@ -87,13 +87,13 @@ class Streamed(BatchFeed):
         return self._iterator
 
     def batch(self, operands: Nest, index: tf.Tensor, *, whole: bool = True) -> Nest:
-        return without_optionals(operands.get_next())
+        return replace_optionals(operands.get_next())
 
     def spec(self) -> Nest:
-        return without_optionals(self.dataset.element_spec)
+        return replace_optionals(self.dataset.element_spec)
 
     def signature(self) -> Hashable:
-        return ("streamed", repr(self.dataset.element_spec), not self.counted)
+        return ("streamed", repr(self.dataset.element_spec), not self.is_counted)
 
     def position(self) -> FeedPosition:
         version = iterator_state.order_version(self.dataset)
@@ -118,7 +118,7 @@ class Streamed(BatchFeed):
 
 
 class _Order:
-    """The rows of a pass in their order. Apart from the feed, because TensorFlow never lets go of a generator."""
+    """The rows of a pass in their order; separate from the feed, because TensorFlow never releases a generator."""
 
     def __init__(self, rows: int, batch_size: int) -> None:
         self.rows: Array = np.arange(rows)
@@ -187,7 +187,7 @@ class Distributed(Streamed):
     """
 
     @property
-    def counted(self) -> bool:
+    def is_counted(self) -> bool:
         return False
 
 
@@ -215,7 +215,7 @@ def replica_parts(leaf: Tensor) -> list[Nest]:
     return list(leaf.values) if isinstance(leaf, tf.distribute.DistributedValues) else [leaf]
 
 
-def first_part(batch: Nest) -> Nest:
+def take_first_part(batch: Nest) -> Nest:
     """The batch (or its spec) as the first replica sees it."""
     return tf.nest.map_structure(lambda leaf: replica_parts(leaf)[0], batch)
 

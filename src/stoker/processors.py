@@ -1,0 +1,61 @@
+"""What this process got of the processors, and how long its threads waited for one while others had it.
+
+Linux counts both for each thread. On systems that do not count, waiting times are zero.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+_TASKS = Path("/proc/self/task")
+_MAIN = Path("/proc/self/schedstat")
+
+
+class ProcessorUse(NamedTuple):
+    """Nanoseconds of this process up to now, or between two moments."""
+
+    # On a processor, all threads together.
+    ran: int = 0
+    # Ready to run, but without a processor: the main thread, and all threads together.
+    waited: int = 0
+    all_waited: int = 0
+
+    @classmethod
+    def up_to_now(cls) -> ProcessorUse:
+        """Use since the process began. Takes a few microseconds a thread."""
+        main = str(os.getpid())
+        waits = {}
+        try:
+            for task in os.listdir(_TASKS):
+                waits[task] = _wait_ns(_TASKS / task / "schedstat")
+        except OSError:
+            waits = {}
+        return cls(time.process_time_ns(), waits.get(main, 0), sum(waits.values()))
+
+    def since(self, before: ProcessorUse) -> ProcessorUse:
+        """Use from an earlier moment to this one. The waits of ended threads are lost; none is negative."""
+        return ProcessorUse(*(max(0, now - then) for now, then in zip(self, before, strict=True)))
+
+    def stretch(self, elapsed: int, cores: int) -> float:
+        """How many times as long something took because other programs had the processors.
+
+        Threads also wait for processors that others of this process have: other programs had no more than is left.
+        """
+        left_over = max(0, cores * elapsed - self.ran)
+        return 1.0 + min(self.all_waited, left_over) / self.ran if self.ran > 0 else 1.0
+
+
+def main_thread_wait_ns() -> int:
+    """How long the main thread has been ready to run without a processor."""
+    return _wait_ns(_MAIN)
+
+
+def _wait_ns(path: Path) -> int:
+    """How long a thread has waited; 0 if it has just ended."""
+    try:
+        return int(path.read_text(encoding="ascii").split()[1])
+    except (OSError, IndexError):
+        return 0

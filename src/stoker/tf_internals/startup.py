@@ -1,0 +1,12 @@
+"""Whether TensorFlow has read its settings, without importing it."""
+
+from __future__ import annotations
+
+import sys
+
+
+def has_started() -> bool:
+    """Whether TensorFlow has looked for devices: from then on it reads no more variables of XLA's."""
+    module = sys.modules.get("tensorflow.python.eager.context")
+    context = getattr(module, "_context", None)
+    return bool(getattr(context, "_initialized", False))
