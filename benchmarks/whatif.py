@@ -6,7 +6,8 @@
     python benchmarks/whatif.py --programs held_out          # those the model was not made on
     python benchmarks/whatif.py --programs unseen            # those written before any of them was priced by experiment
     python benchmarks/whatif.py --programs fresh             # those written without knowledge of the code
-    python benchmarks/whatif.py --programs all --busy 4      # all four sets, beside four processes that never rest
+    python benchmarks/whatif.py --programs blind             # likewise, written later
+    python benchmarks/whatif.py --programs all --busy 4      # all sets, beside four processes that never rest
     python benchmarks/whatif.py --records DIRECTORY          # price the records of an earlier --keep DIRECTORY again
     python benchmarks/whatif.py --records DIRECTORY --residuals     # how far off, kind by kind
 
@@ -46,7 +47,7 @@ EXAMPLES = HERE.parent / "examples"
 # Pairs the model was not made on.
 HELD_OUT = HERE / "programs" / "whatif"
 # The sets of whole programs there, from the one the model was made on to the one nobody had seen.
-SETS = ("development", "held_out", "unseen", "fresh")
+SETS = ("development", "held_out", "unseen", "fresh", "blind")
 # Their repair is one call.
 ONE_CALL = ("launch_bound", "predict_in_loop")
 # What makes sense on the modelled device as well: its clock is virtual, its host is real.
@@ -192,7 +193,7 @@ def first_repair(rounds: int, keep: Path) -> str:
     """A program with two stalls: whether the one to repair first, as predicted, is the one that gains more."""
     program, kinds = str(HELD_OUT / "two_stalls.py"), ("numpy-feed-in-loop", "checkpoint-in-loop")
     predict(Case("two_stalls", folder=HELD_OUT), keep / "two_stalls.json")
-    record = prices.priced(record_files.read(keep / "two_stalls.json"))
+    record = prices.price_record(record_files.read(keep / "two_stalls.json"))
     order = [place.kind for place in (record.what_if.order if record.what_if else []) if place.kind in kinds]
     repairs: dict[str, list[str]] = {"": [], **{kind: [kind] for kind in kinds}, "both": list(kinds)}
     seconds: dict[str, list[float]] = {name: [] for name in repairs}

@@ -34,6 +34,17 @@ def test_safe_fixes_by_default(train: Path, capsys: pytest.CaptureFixture[str]) 
     )
     assert "Fixed 1 in 1 file." in capsys.readouterr().out
     assert main(["fix"]) == 0
+    assert capsys.readouterr().out == (
+        "Nothing fixed. 1 finding has no safe fix; it has one that may change results "
+        "(--unsafe; with --diff it only shows the changes).\n"
+    )
+    assert main(["fix", "--verify", "train.py"]) == 0, "nothing is run when there is nothing to fix"
+    assert "1 finding has no safe fix" in capsys.readouterr().out
+
+
+def test_what_has_no_fix_is_counted(train: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train.write_text("import tensorflow as tf\n\nprint(1)\n", encoding="utf-8")
+    assert main(["fix"]) == 0
     assert capsys.readouterr().out == "Nothing to fix.\n"
 
 

@@ -91,10 +91,10 @@ def test_every_finding_in_the_order_of_repair_and_all(directory: Path) -> None:
     assert outcome.code == 0
     text = " ".join(outcome.stdout.split())
     # Each price with its bounds, of which the upper one is what Amdahl's law leaves.
-    assert re.search(r"1\. without checkpoint-in-loop train\.py:42 2\.0x \(1\.\d+-2\.\d\)", text)
-    assert re.search(r"2\. without numpy-feed-in-loop data/feed\.py:7 1\.4x \(1\.\d+-1\.\d\)", text)
+    assert re.search(r"1\. without checkpoint-in-loop train\.py:42 2\.0x \(1\.\d+-2\.\d\) measured", text)
+    assert re.search(r"2\. without numpy-feed-in-loop data/feed\.py:7 1\.4x \(1\.\d+-1\.\d\) modelled", text)
     assert re.search(r"all of them 4\.4x \(\d\.\d-\d\.\d\)", text)
-    assert "This is a model, not a measurement" in text
+    assert "A modelled price replays the recorded steps." in text
     assert "every 50 steps" in text
 
 

@@ -31,6 +31,15 @@ for _ in range(200):
     total = float(w)
 print("done", total)"""
 
+EAGER = """%%stoker --experiments 300s
+tf.random.set_seed(3)
+v = tf.Variable(tf.ones([8]))
+for _ in range(60):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum((v * tf.random.normal([8], seed=1)) ** 2)
+    v.assign_sub(0.01 * tape.gradient(loss, v))"""
+LATER = "(v * tf.random.normal([8], seed=1)).numpy().tobytes().hex()"
+
 
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory: pytest.TempPathFactory) -> Any:
@@ -46,6 +55,11 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Any:
         "%stoker trian.py",
         "%stoker run missing.py",
         "%%stoker\n1 / 0",
+        EAGER,
+        LATER,
+        EAGER.replace("300s", "off"),
+        LATER,
+        "%%stoker --fast\n1",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     client = nbclient.NotebookClient(
@@ -87,11 +101,20 @@ def test_a_cell_is_run_in_the_kernel_and_shown(cells: Any) -> None:
 def test_mistakes_are_one_line(cells: Any) -> None:
     assert text_of(cells[5]).startswith("stoker: write `%stoker run train.py args...`")
     assert "no such file: missing.py" in text_of(cells[6])
+    assert "it takes only `--experiments 60s`, or `off`" in text_of(cells[12])
 
 
 def test_an_error_in_the_cell_is_shown_and_so_is_the_report(cells: Any) -> None:
     assert "exit code 1" in shown(cells[7])["text/plain"].replace("\xa0", " ")
     assert "ZeroDivisionError" in str(cells[7].outputs)
+
+
+def test_repairs_of_a_cell_are_timed_and_the_next_cell_notices_nothing(cells: Any) -> None:
+    assert "interrupting the kernel skips the rest" in text_of(cells[8])
+    assert ", measured" in shown(cells[8])["text/plain"].replace("\xa0", " ")
+    assert "skips the rest" not in text_of(cells[10])
+    assert ", modelled" in shown(cells[10])["text/plain"].replace("\xa0", " ")
+    assert cells[9].outputs[0]["data"]["text/plain"] == cells[11].outputs[0]["data"]["text/plain"]
 
 
 def test_elsewhere_the_report_is_text() -> None:

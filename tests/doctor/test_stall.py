@@ -79,3 +79,28 @@ def test_loading_every_stall_imports_neither_a_framework_nor_the_measuring_half(
         loaded & {"stoker.doctor.probes.recorder", "stoker.doctor.diagnosis", "stoker.doctor.pricing"}
         == set()
     )
+
+
+def test_a_measured_program_loads_neither_the_interpreter_of_source_nor_the_software_gpu() -> None:
+    """Its process imports what measures and all stalls, and the program pays for each module."""
+    code = """
+import sys
+import stoker.doctor.measure.child
+from stoker.doctor.stall import stalls
+stalls()
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "stoker.doctor.probes.session" in loaded
+    assert (
+        loaded & {"stoker.doctor.check.source.machine", "stoker.doctor.software_gpu.build", "rich"} == set()
+    )
+
+
+def test_the_process_of_the_command_loads_no_probes() -> None:
+    code = "import sys, stoker.cli.run; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "stoker.doctor.measure.launch" in loaded
+    assert loaded & {"stoker.doctor.probes.session", "stoker.doctor.report.page.document"} == set()

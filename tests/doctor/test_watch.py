@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import stoker
-from tests.support import wait_until
+from stoker.errors import UsageError
+from tests.support import run_plain, wait_until, write_program
 
 tf = pytest.importorskip("tensorflow")
 keras: Any = pytest.importorskip("keras")
@@ -58,6 +60,39 @@ def test_the_few_ops_of_keras_loop_are_no_finding_beside_its_calls() -> None:
     assert [finding.detail for finding in found if "ops" in finding.detail] == []
     (call,) = [finding for finding in found if "call_us" in finding.detail]
     assert call.count == 4 * len(X)
+
+
+WATCHED = """
+import hashlib, json, sys
+import keras, numpy as np, stoker
+
+X = np.random.RandomState(0).rand(512, 8).astype("float32")
+Y = X.sum(axis=1, keepdims=True)
+keras.utils.set_random_seed(7)
+made = keras.Sequential([keras.Input([8]), keras.layers.Dropout(0.3), keras.layers.Dense(1)])
+made.compile("adam", "mse", run_eagerly=True)
+watch = stoker.Watch(experiments=sys.argv[1])
+made.fit(X, Y, batch_size=8, verbose=0, callbacks=[watch])
+bases = {finding.what_if.basis for finding in watch.record.findings if finding.what_if is not None}
+timed = [row.kind for row in watch.record.tables.experiments if row.repaired_s]
+made.fit(X, Y, batch_size=8, verbose=0)
+state = b"".join(weight.numpy().tobytes() for weight in [*made.weights, *made.optimizer.variables])
+print(json.dumps(["measured" in bases, bool(timed), hashlib.sha256(state).hexdigest()]))
+"""
+
+
+def test_repairs_are_timed_when_the_loop_has_ended_and_the_model_notices_nothing(tmp_path: Path) -> None:
+    write_program(tmp_path, WATCHED)
+    timing, weights = "timing the repairs for up to 300 s", set()
+    for experiments, expected in (("300s", True), ("off", False)):
+        outcome = run_plain(tmp_path, "train.py", experiments)
+        assert outcome.code == 0, outcome.stderr
+        measured, timed, digest = json.loads(outcome.stdout)
+        assert (measured, timed, timing in outcome.stderr) == (expected, expected, expected), outcome.stderr
+        weights.add(digest)
+    assert len(weights) == 1
+    with pytest.raises(UsageError, match="'soon' is not a time: use 60s, 2m, or off"):
+        stoker.Watch(experiments="soon")
 
 
 def test_a_record_that_cannot_be_kept_is_told_and_the_loop_goes_well(

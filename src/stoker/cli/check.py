@@ -18,7 +18,7 @@ from stoker.config import SEVERITIES, Config, load, names
 from stoker.doctor.check.cache import Cache
 from stoker.doctor.check.checker import Checked, check_paths
 from stoker.doctor.check.rule import Problem
-from stoker.doctor.check.source.files import STDIN, discover, display, project_root
+from stoker.doctor.check.source.files import STDIN, discover, project_root, shorten_path
 from stoker.doctor.report import problems as report
 from stoker.doctor.report.line_prices import read_prices
 from stoker.doctor.stall import is_known
@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
     config = configuration(args)
     if args.fail_on:
         config = dataclasses.replace(config, fail_on=args.fail_on)
-    checked = checked_paths(args.paths, config, use_cache=not args.no_cache, jobs=args.jobs)
+    checked = check_configured_paths(args.paths, config, use_cache=not args.no_cache, jobs=args.jobs)
     found = _add_prices(checked.problems)
-    shown = [dataclasses.replace(problem, file=display(problem.file)) for problem in found]
+    shown = [dataclasses.replace(problem, file=shorten_path(problem.file)) for problem in found]
     if args.statistics:
         print_answer(report.statistics(shown), end="")
     else:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configuration(args: argparse.Namespace) -> Config:
-    """The project's configuration under the flags given."""
+    """The project's configuration, overridden by the flags."""
     first = next((path for path in args.paths if path != STDIN), ".")
     start = first if os.path.isdir(first) else os.path.dirname(first) or "."
     config = load(project_root(start), is_known)
@@ -86,8 +86,10 @@ def configuration(args: argparse.Namespace) -> Config:
     return config
 
 
-def checked_paths(paths: list[str], config: Config, *, use_cache: bool, jobs: int | None = None) -> Checked:
-    """Check what the paths mean, less what the configuration leaves out."""
+def check_configured_paths(
+    paths: list[str], config: Config, *, use_cache: bool, jobs: int | None = None
+) -> Checked:
+    """Check the files at these paths, except those that the configuration excludes."""
     files = [path for path in discover(paths) if not config.excludes(path)]
     cache = Cache(config.root / CACHE) if use_cache else None
     checked = check_paths(files, jobs=jobs, cache=cache)
@@ -96,7 +98,7 @@ def checked_paths(paths: list[str], config: Config, *, use_cache: bool, jobs: in
 
 
 def _add_prices(problems: list[Problem]) -> list[Problem]:
-    """Each problem with what saved runs say its line costs."""
+    """Add to each problem what its line costs according to saved runs."""
     if not problems:
         return []
     prices = read_prices([RUNS.absolute()])

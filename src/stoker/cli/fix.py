@@ -15,10 +15,11 @@ from typing import Any
 
 from stoker.cli._options import local_path
 from stoker.cli.check import add_selection, configuration
-from stoker.doctor.check.source.files import STDIN, discover, display
-from stoker.doctor.fix import verify
+from stoker.doctor.check.rule import Problem
+from stoker.doctor.check.source.files import STDIN, discover, shorten_path
+from stoker.doctor.fix import verified, verify
 from stoker.doctor.fix.plan import FileChange, plan
-from stoker.errors import UsageError
+from stoker.errors import RecordError, UsageError
 from stoker.printing import print_answer, print_note
 
 
@@ -67,14 +68,35 @@ def run(args: argparse.Namespace) -> int:
     config = configuration(args)
     files = [path for path in discover(args.paths) if not config.excludes(path)]
     wanted = {"safe", "unsafe"} if args.unsafe else {"safe"}
-    changes, errors = plan(files, wanted, config.reports)
-    for error in errors:
+    repairs = plan(files, wanted, config.reports)
+    changes, left = repairs.changes, _describe_left(repairs.left, args.unsafe)
+    for error in repairs.errors:
         print_note(str(error))
+    code = 0
     if args.diff:
         print_answer("".join(change.diff() for change in changes), end="")
-        return 2 if errors else 0
-    code = _write(changes) if words is None else _verified(changes, words, args.tolerance)
-    return 2 if errors else code
+        if left:
+            print_note(left, prefix="")
+    elif not changes:
+        print_answer(f"Nothing fixed. {left}" if left else "Nothing to fix.")
+    else:
+        code = _write(changes) if words is None else _apply_verified(changes, words, args.tolerance)
+        if left and not code:
+            print_answer(left)
+    return 2 if repairs.errors else code
+
+
+def _describe_left(left: list[Problem], unsafe_applied: bool) -> str:
+    """How many findings stay, and how many of them `--unsafe` would fix."""
+    total = len(left)
+    if not total:
+        return ""
+    unsafe = 0 if unsafe_applied else sum(p.fix is not None and p.fix.safety == "unsafe" for p in left)
+    what = "1 finding has no" if total == 1 else f"{total} findings have no"
+    if not unsafe:
+        return f"{what} fix; `stoker check` lists {'it' if total == 1 else 'them'}."
+    offered = "it has one" if unsafe == total == 1 else f"{unsafe} {'has one' if unsafe == 1 else 'have one'}"
+    return f"{what} safe fix; {offered} that may change results (--unsafe; with --diff it only shows the changes)."
 
 
 def _write(changes: list[FileChange]) -> int:
@@ -82,24 +104,17 @@ def _write(changes: list[FileChange]) -> int:
         change.write()
         _say(change)
     total = sum(len(change.fixed) for change in changes)
-    print_answer(
-        f"Fixed {total} in {len(changes)} file{'' if len(changes) == 1 else 's'}."
-        if total
-        else "Nothing to fix."
-    )
+    print_answer(f"Fixed {total} in {len(changes)} file{'' if len(changes) == 1 else 's'}.")
     return 0
 
 
 def _say(change: FileChange) -> None:
     for problem in change.fixed:
         message = problem.fix.message if problem.fix is not None else ""
-        print_answer(f"{display(change.path)}:{problem.line}: {problem.code} {problem.kind}: {message}")
+        print_answer(f"{shorten_path(change.path)}:{problem.line}: {problem.code} {problem.kind}: {message}")
 
 
-def _verified(changes: list[FileChange], words: list[str], tolerance: float) -> int:
-    if not changes:
-        print_answer("Nothing to fix.")
-        return 0
+def _apply_verified(changes: list[FileChange], words: list[str], tolerance: float) -> int:
     before = verify.run(words)
     kept = False
     for change in changes:
@@ -112,7 +127,20 @@ def _verified(changes: list[FileChange], words: list[str], tolerance: float) -> 
         if not kept:
             for change in changes:
                 change.undo()
+    if verdict.same and verdict.of_steps:
+        _keep_gain(before.run_id, changes, verdict.speedup)
     for change in changes:
         _say(change)
     print_answer(f"{verdict}{'' if kept else ': the files were put back'}")
+    hint = "" if verdict.same else verify.describe_missing_seed(words)
+    if hint:
+        print_answer(hint)
     return 0 if kept else 1
+
+
+def _keep_gain(run_id: str, changes: list[FileChange], speedup: float) -> None:
+    """Make what was measured the price of what was repaired: the report and `stoker check` show the same number."""
+    try:
+        verified.keep_gain(run_id, changes, speedup)
+    except (RecordError, OSError) as error:
+        print_note(f"the record of the first run has no new price: {error}")

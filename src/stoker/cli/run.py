@@ -19,18 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from stoker import config
-from stoker.cli._options import add_program, local_path, read_program
-from stoker.doctor import software_gpu
+from stoker.cli._options import add_experiments, add_program, local_path, read_program
 from stoker.doctor.measure import supervise
-from stoker.doctor.measure.launch import ExperimentOptions, LaunchedProgram, Target
+from stoker.doctor.measure.experiment_options import ExperimentOptions
+from stoker.doctor.measure.launch import LaunchedProgram, Target
 from stoker.doctor.report import console, output
 from stoker.doctor.report.live import LiveLine, has_rows
-from stoker.doctor.report.page import document
-from stoker.doctor.software_gpu import profiles
 from stoker.errors import UsageError
 from stoker.printing import print_note
 from stoker.records import Record
-from stoker.units import seconds_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -53,16 +50,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="t4, v100, a100, h100, or one of [tool.stoker.device-profiles]",
     )
     parser.add_argument(
+        "--memory", action="store_true", help="also print who owns the device's memory at its peak"
+    )
+    parser.add_argument(
         "--store",
         metavar="URL",
         help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db); off keeps nothing",
     )
+    add_experiments(
+        parser,
+        "how long repairs may be timed when the program has ended, such as 60s, or off (a tenth of the run, from 2 s "
+        "to 20 s)",
+    )
     parser.add_argument(
-        "--experiments",
-        type=_experiment_seconds,
-        metavar="TIME",
-        help="how long repairs may be timed when the program has ended, such as 60s, or off (a tenth of the run, "
-        "from 2 s to 20 s)",
+        "--keep-step",
+        action="store_true",
+        help="also keep the recorded steps with their data beside the record: `stoker price` times them again",
     )
     add_program(parser)
 
@@ -72,8 +75,10 @@ def run(args: argparse.Namespace) -> int:
     target = Target(*read_program(args, "stoker run train.py, or stoker run -m package.module"))
     target.check()
     if args.html:
+        from stoker.doctor.report.page import document
+
         document.check(args.html)
-    experiments = ExperimentOptions(args.experiments, announced=not args.quiet)
+    experiments = ExperimentOptions(args.experiments, announced=not args.quiet, keeps_step=args.keep_step)
     launched = LaunchedProgram(target, _device(args), args.store, experiments)
     shown = not args.quiet and has_rows(sys.stderr)
     with _live_line(wanted=shown) as draw:
@@ -85,21 +90,17 @@ def run(args: argparse.Namespace) -> int:
 
         status = supervise.run(launched.command, launched.environment, tick)
     _report(launched.finish(supervise.exit_code_of(status)), launched.path, args)
-    return supervise.end_like(status)
-
-
-def _experiment_seconds(text: str) -> float:
-    """The argument of --experiments in seconds; 0 for `off`."""
-    seconds = 0.0 if text == "off" else seconds_of(text)
-    if seconds is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time: use 60s, 2m, or off")
-    return seconds
+    return supervise.end_like_program(status)
 
 
 def _device(args: argparse.Namespace) -> dict[str, Any] | None:
     """The software GPU that was asked for, built by now; None if none was."""
     if args.device is None:
         return None
+    # Imported here, as is the page below: most runs need neither, and every import delays the program.
+    from stoker.doctor import software_gpu
+    from stoker.doctor.software_gpu import profiles
+
     name, _, count = args.device.partition(":")
     if name != "software-gpu" or not (count or "1").isdigit():
         raise UsageError(f"no device {args.device!r}: use software-gpu, or software-gpu:2 for two of them")
@@ -130,9 +131,13 @@ def _live_line(wanted: bool) -> Iterator[Callable[[Record], None]]:
 def _report(record: Record, path: Path, args: argparse.Namespace) -> None:
     if not args.quiet:
         console.show(record, path)
+    if args.memory:
+        console.show_memory(record)
     if args.json:
         output.write_record(args.json, record)
     if args.html:
+        from stoker.doctor.report.page import document
+
         output.write(args.html, document.page(record))
         if not args.quiet:
             print_note(f"page: {args.html}", prefix="")

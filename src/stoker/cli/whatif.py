@@ -1,6 +1,7 @@
 """Predict a saved run without a finding, on another device, with a larger batch, or on N workers.
 
-A model replays the recorded steps and states its assumptions; nothing runs.
+Nothing runs: prices rest on what the run's experiments measured, or on a model that replays the recorded steps. It
+states its assumptions.
 
     stoker whatif                                   # every finding, and in which order to repair them
     stoker whatif --without sync-in-loop --without train.py:42
@@ -18,6 +19,7 @@ from typing import Any
 
 from stoker import config, units
 from stoker.cli._options import add_json, local_path
+from stoker.cli._records import find_record
 from stoker.doctor.pricing import fleet, prices, scaling
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing.claims import has_repair
@@ -66,21 +68,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay, and say what came out."""
-    record = record_files.read(record_files.resolve(args.id))
+    record = record_files.read(find_record(args.id))
     program, phase = programs.of(record), record.tables.stepping_phase
     if program is None or phase is None:
         raise RecordError(
             f"the run {record.id} has no spans to replay (an older Stoker wrote it, or it has too few steps): "
             "run it again with `stoker run`"
         )
-    chosen = _chosen(record, args.without)
+    chosen = _choose_findings(record, args.without)
     scale = _scale(record, phase, args)
     if args.mtbf or args.checkpoint_cost or args.restart_cost:
         return _fleet(record, phase, scale, args)
     if not chosen and not scale.uncertain and scale.workers == 1:
-        rows, findings = _every_finding(record, program), [f for f in record.findings if has_repair(f.kind)]
+        rows, findings = (
+            _price_each_finding(record, program),
+            [f for f in record.findings if has_repair(f.kind)],
+        )
     else:
-        rows, findings = [_asked(record, program, chosen, scale)], chosen
+        rows, findings = [_answer(record, program, chosen, scale)], chosen
     answer = {
         "run": record.id,
         "program": record.program,
@@ -95,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(record: Record, wanted: list[str]) -> list[Finding]:
+def _choose_findings(record: Record, wanted: list[str]) -> list[Finding]:
     """The findings to leave out."""
     chosen: list[Finding] = []
     priced = [f for f in record.findings if has_repair(f.kind)]
@@ -187,8 +192,8 @@ def _number(text: str, option: str, form: str, example: str) -> float:
     return float(text.rstrip("x"))
 
 
-def _every_finding(record: Record, program: Program) -> list[dict[str, Any]]:
-    """Each by itself, in the order of repair, then all of them."""
+def _price_each_finding(record: Record, program: Program) -> list[dict[str, Any]]:
+    """Price each finding by itself, in the order of repair, then all together."""
     findings = [f for f in record.findings if has_repair(f.kind)]
     rows = []
     done: list[Finding] = []
@@ -204,14 +209,14 @@ def _every_finding(record: Record, program: Program) -> list[dict[str, Any]]:
     return rows
 
 
-def _asked(record: Record, program: Program, chosen: list[Finding], scale: Scale) -> dict[str, Any]:
+def _answer(record: Record, program: Program, chosen: list[Finding], scale: Scale) -> dict[str, Any]:
     parts = [f"without {f.kind} {f.file}:{f.line}" for f in chosen]
     parts += [f"on {scale.device.name}"] if scale.device else []
     parts += [f"batch {scale.batch:g}x"] if scale.batch != 1 else []
     parts += [f"{scale.workers} replicas"] if scale.workers > 1 else []
     factor = scaling.examples_factor(scale)
     answer = prices.what_if(
-        program, chosen, lambda p, draw: scaling.scaled(p, scale, draw), scale.uncertain, factor
+        program, chosen, lambda p, draw: scaling.scale_program(p, scale, draw), scale.uncertain, factor
     )
     return _row(record, ", ".join(parts), answer, factor)
 
@@ -223,6 +228,7 @@ def _row(record: Record, what: str, answer: Any, factor: float) -> dict[str, Any
         "speedup": answer.speedup,
         "low": answer.low,
         "high": answer.high,
+        "basis": answer.basis,
         "steps_per_s": None if steps is None else round(steps * answer.speedup / factor, 3),
         "examples_per_s": None if examples is None else round(examples * answer.speedup, 3),
     }

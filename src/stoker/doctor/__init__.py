@@ -11,8 +11,10 @@
 | lsp/ | the checker inside an editor |
 | fix/ | from findings to edits, verified by running |
 | attach/ | how Stoker gets into a program: patches, the user's lines, what the trainer announces |
+| memory/ | who owns the device's memory: allocations, their lines, layers and roles |
 | probes/ | what is measured: one module for each thing |
 | measure/ | one measuring session from beginning to end, and the door into the program's process |
+| forecast/ | what a program will need of a device's memory, from its first steps at small batches |
 | replay/ | a run as something that can run again, and what a repair changes in it |
 | diagnosis/ | from measurements to a record: the ledger and the findings |
 | experiments/ | what each finding costs, measured: a recorded step rebuilt as repaired, and timed |

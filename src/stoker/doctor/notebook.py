@@ -1,4 +1,4 @@
-"""Notebooks: `%load_ext stoker`, then `%stoker run train.py`, or `%%stoker` at the top of a cell.
+"""Notebooks: `%load_ext stoker`, then `%stoker run train.py`, or `%%stoker [--experiments 60s]` on top of a cell.
 
 The report is shown inline: as HTML where the front end draws it (Jupyter, Colab), as text elsewhere.
 """
@@ -18,6 +18,7 @@ from typing import Protocol
 from rich.console import Console
 
 from stoker.doctor.attach.sites import cell_number
+from stoker.doctor.measure.experiment_options import experiment_seconds
 from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.report import console
 from stoker.errors import RecordError, StokerError, UsageError
@@ -106,14 +107,14 @@ def _run_program(line: str) -> NotebookReport:
 
 def _run_cell(ipython: Shell, line: str, cell: str) -> NotebookReport:
     """`%%stoker`: run the cell in this kernel, with all its variables, and measure it."""
-    if line.strip():
-        raise UsageError("`%%stoker` takes no arguments: it runs the cell below it")
+    seconds = _experiment_seconds(line)
     if importlib.util.find_spec("tensorflow") is None:
         raise UsageError("TensorFlow is not installed in this kernel's environment")
     import tensorflow  # noqa: F401 - before measuring: importing it is not the cell's work
 
     record_files.prepare()
     run = MeasuredRun.here("cell")
+    run.record_steps(seconds, announced=True, skip="interrupting the kernel")
     run.begin()
     count = ipython.execution_count
     try:
@@ -128,6 +129,16 @@ def _run_cell(ipython: Shell, line: str, cell: str) -> NotebookReport:
     saved = run.end(exit_code=0 if result.success else 1)
     run.keep(saved)
     return NotebookReport(saved, run.path)
+
+
+def _experiment_seconds(line: str) -> float | None:
+    """What follows `%%stoker`: nothing, or `--experiments 60s`."""
+    words = line.replace("=", " ").split()
+    if not words:
+        return None
+    if len(words) != 2 or words[0] != "--experiments":
+        raise UsageError("`%%stoker` runs the cell below it; it takes only `--experiments 60s`, or `off`")
+    return experiment_seconds(words[1])
 
 
 def _current_cell() -> int:

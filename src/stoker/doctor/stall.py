@@ -69,7 +69,7 @@ class Stall:
     repair: ClassVar[Repair | None] = None
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Where a run shows this stall; a stall that only reading finds yields nothing."""
+        """Where a run shows this stall; a stall without a run-time detector yields nothing."""
         return iter(())
 
     def find_in_job(self, workers: Mapping[int, Record], rows: Sequence[WorkerRow]) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from pathlib import Path
 import keras
 
 from stoker.doctor.attach.sites import KERAS_LOOP, Sites
+from stoker.doctor.measure.experiment_options import experiment_seconds
 from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.report import console
 from stoker.errors import UsageError, check_local_path
@@ -34,6 +35,8 @@ class Watch(keras.callbacks.Callback):
         show: print each finding to stderr when it appears, and the ledger at the end.
         log_dir: where to write scalars for TensorBoard: steps per second, the device's busy share, the seconds on
             each account. They are plotted against the number of steps.
+        experiments: how long repairs may be timed when the loop has ended, such as `"60s"`, or `"off"`; by default a
+            tenth of the loop's time, from 2 s to 20 s. Variables and random numbers then have the values they had.
 
     Under `stoker.fit` it is called once per compiled call, not for every batch.
 
@@ -42,9 +45,12 @@ class Watch(keras.callbacks.Callback):
 
     every_batch = False
 
-    def __init__(self, show: bool = True, log_dir: str | None = None) -> None:
+    def __init__(
+        self, show: bool = True, log_dir: str | None = None, experiments: str | float | None = None
+    ) -> None:
         super().__init__()
         check_local_path(log_dir)
+        self._experiments_s = experiment_seconds(experiments)
         if log_dir is not None and importlib.util.find_spec("tensorboard") is None:
             raise UsageError(
                 "log_dir writes scalars for TensorBoard, which is missing: pip install tensorboard"
@@ -113,6 +119,7 @@ class Watch(keras.callbacks.Callback):
         self._thread = threading.get_ident()
         self._known.clear()
         self._run = MeasuredRun.here(f"{Path(sys.argv[0]).name or 'python'} {loop}")
+        self._run.record_steps(self._experiments_s, announced=self._show)
         self._run.begin(self._poll)
         self._run.session.keras.join_call()
         self._looks.mark()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from stoker.doctor.diagnosis.comparison import FASTER, SLOWER, UNDECIDED, changes, compare
-from stoker.doctor.diagnosis.noise import between_runs, mean_error, runs_needed, t_quantile
+from stoker.doctor.diagnosis.noise import mean_error, measure_between_runs, runs_needed, t_quantile
 from stoker.records import Record
 from tests.samples import sample_finding, sample_record
 
@@ -59,7 +59,7 @@ def test_quantiles_are_students() -> None:
 
 
 def test_two_runs_that_agree_by_chance_do_not_make_a_machine_without_noise() -> None:
-    spread, freedom = between_runs([[1.0, 1.0], [1.2, 1.2]], 0.03)
+    spread, freedom = measure_between_runs([[1.0, 1.0], [1.2, 1.2]], 0.03)
     assert spread > 0.02
     assert freedom == 6
 
@@ -91,9 +91,9 @@ def test_a_true_difference_is_seen_and_measured() -> None:
     assert result.low < 1 / 3 < result.high
     back = compare([a_run(0.030, chance, 0.01)], [a_run(0.040, chance, 0.01)])
     assert back.verdict == SLOWER
-    assert back.slower_than(0.05)
-    assert not back.slower_than(0.25)
-    assert not result.slower_than(0.05)
+    assert back.is_slower_than(0.05)
+    assert not back.is_slower_than(0.25)
+    assert not result.is_slower_than(0.05)
 
 
 def test_a_machine_busy_with_other_work_proves_little() -> None:

@@ -218,6 +218,33 @@ def test_tracing_of_library_functions_is_not_the_users_finding() -> None:
     assert kinds(TracesPart([traced(objects=10, retraces=0)])) == []
 
 
+def step_of_keras(**changes: Any) -> TracedFunction:
+    """Three folds, each fitted and evaluated."""
+    lines = {LOOP: 3, ("train.py", 11, "main"): 3}
+    steps = traced(objects=6, traces=6, retraces=0, sites=lines, updates_variables=True)
+    for name, value in changes.items():
+        setattr(steps, name, value)
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        (step_of_keras(), [("new-model-in-loop", 10, 3, round(2 / 3, 6))]),
+        # One model, fitted and evaluated, with batches of many shapes.
+        (step_of_keras(objects=3, retraces=3), []),
+        (step_of_keras(sites={LOOP: 2, ("train.py", 11, "main"): 4}), []),
+        # A pipeline that is made anew for each fold.
+        (step_of_keras(updates_variables=False), []),
+        (step_of_keras(ns=SECOND // 100), []),
+    ],
+)
+def test_a_model_for_each_fold_is_traced_for_each(function: TracedFunction, found: list[Any]) -> None:
+    keras = KerasPart(fits={LOOP: FitCalls(calls=3, ns=SECOND)})
+    drafts = findings(measurements(TracesPart([function]), keras))
+    assert [(f.kind, f.line, f.count, f.lost_s) for f in drafts] == found
+
+
 def test_two_traces_are_usual() -> None:
     assert kinds(TracesPart([traced(traces=2, retraces=1)], frozenset({STEP}))) == []
 

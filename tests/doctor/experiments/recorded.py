@@ -10,14 +10,14 @@ from stoker import clock
 from stoker.doctor.attach.sites import shown_path
 from stoker.doctor.experiments import checking
 from stoker.doctor.experiments.rebuilding import add_hidden_reads
-from stoker.doctor.experiments.recording import RecordedStep, StepRecorder
-from stoker.doctor.experiments.timing import LEAST_ROUNDS, Budget, time_in_turn
+from stoker.doctor.experiments.recorded_step import RecordedStep
+from stoker.doctor.experiments.recording import StepRecorder
+from stoker.doctor.experiments.timing import LEAST_ROUNDS, ExperimentBudget, time_in_turn
 from stoker.doctor.experiments.trial import RepairTrial
 from stoker.doctor.experiments.trials import TRIALS
 from stoker.doctor.probes.session import Session
 from stoker.doctor.stall import find_stall
 from stoker.records import Detail, Finding
-from stoker.tf_internals import recorded_ops
 
 
 def record_step(run_loop: Callable[[], None]) -> tuple[RecordedStep | None, list[str]]:
@@ -50,11 +50,9 @@ def finding_at(caller: Callable[..., object], text: str, kind: str, **detail: An
 def run_trial(step: RecordedStep | None, finding: Finding, experiment: str) -> RepairTrial:
     """Rebuild, check and time it."""
     assert step is not None
-    for definition in step.functions.values():
-        recorded_ops.register_function(definition)
-    with checking.variables_put_back(step):
+    with checking.functions_registered(step), checking.variables_put_back(step):
         trial = TRIALS[experiment](step, finding)
-        taken = time_in_turn(trial.ways, Budget(300))
+        taken = time_in_turn(trial.ways, ExperimentBudget(300))
     for rounds in taken:
         assert len(rounds) >= LEAST_ROUNDS
         assert min(rounds) > 0

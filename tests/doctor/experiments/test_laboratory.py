@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from stoker.doctor.experiments import laboratory
-from stoker.doctor.experiments.recording import RecordedStep
-from stoker.doctor.experiments.timing import Budget
+from stoker.doctor.experiments.recorded_step import RecordedStep
+from stoker.doctor.experiments.timing import ExperimentBudget
 from stoker.records import ExperimentRow, Finding, SteppingRow
 from tests.samples import sample_finding, sample_record
 from tests.support import (
@@ -59,6 +59,17 @@ for step in range(60):
 """
 
 
+@pytest.fixture(scope="module")
+def plain_eager(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """What EAGER does by itself; what tests add to it prints nothing and changes no weights."""
+    directory = tmp_path_factory.mktemp("plain")
+    write_program(directory, EAGER)
+    outcome = run_plain(directory, "train.py")
+    assert outcome.code == 0
+    assert (directory / "weights").read_text() in outcome.stdout
+    return outcome
+
+
 def run_experiments(directory: Path, *options: str) -> Outcome:
     """`stoker run` with time enough for experiments on any machine."""
     command = [sys.executable, "-m", "stoker", "run", "--experiments", "300s", *options, "train.py"]
@@ -80,15 +91,14 @@ def price_of(outcome: Outcome, kind: str) -> dict[str, Any]:
     return price
 
 
-def test_an_eager_step_is_timed_as_a_graph_and_the_program_notices_nothing(tmp_path: Path) -> None:
+def test_an_eager_step_is_timed_as_a_graph_and_the_program_notices_nothing(
+    tmp_path: Path, plain_eager: Outcome
+) -> None:
     write_program(tmp_path, EAGER + "sys.exit(3)\n")
-    plain = run_plain(tmp_path, "train.py")
-    digest = (tmp_path / "weights").read_text()
-    (tmp_path / "weights").unlink()
     measured = run_experiments(tmp_path)
-    assert (measured.code, measured.stdout) == (plain.code, plain.stdout) == (3, plain.stdout)
-    assert before_ledger(measured.stderr) == plain.stderr.rstrip("\n")
-    assert (tmp_path / "weights").read_text() == digest
+    assert (measured.code, measured.stdout) == (3, plain_eager.stdout)
+    assert before_ledger(measured.stderr) == plain_eager.stderr.rstrip("\n")
+    assert plain_eager.stdout.endswith(f"weights {(tmp_path / 'weights').read_text()}\n")
     assert {path.name for path in tmp_path.iterdir()} == {"train.py", "weights", ".stoker"}
     (row,) = experiments_of(measured)
     assert (row["kind"], row["function"]) == ("eager-train-step", "train_step")
@@ -112,19 +122,20 @@ def test_without_experiments_the_price_is_modelled_and_nothing_is_said(tmp_path:
     assert "timing the repairs" not in measured.stderr
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        "raise RuntimeError('boom')",
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
-    ],
-    ids=["a crash", "a thread still at work"],
-)
-def test_a_program_that_has_not_ended_by_itself_is_left_alone(tmp_path: Path, end: str) -> None:
-    write_program(tmp_path, EAGER + end)
+def test_a_program_that_crashes_is_left_alone(tmp_path: Path) -> None:
+    write_program(tmp_path, EAGER + "raise RuntimeError('boom')")
     plain, measured = run_plain(tmp_path, "train.py"), run_experiments(tmp_path)
     assert (measured.code, measured.stdout) == (plain.code, plain.stdout)
     assert before_ledger(measured.stderr) == plain.stderr.rstrip("\n")
+    assert experiments_of(measured) == []
+
+
+def test_a_program_with_a_thread_still_at_work_is_left_alone(tmp_path: Path, plain_eager: Outcome) -> None:
+    end = "import threading, time\nthreading.Thread(target=time.sleep, args=(600,), daemon=True).start()"
+    write_program(tmp_path, EAGER + end)
+    measured = run_experiments(tmp_path)
+    assert (measured.code, measured.stdout) == (plain_eager.code, plain_eager.stdout)
+    assert before_ledger(measured.stderr) == plain_eager.stderr.rstrip("\n")
     assert experiments_of(measured) == []
 
 
@@ -142,10 +153,12 @@ while sys._current_frames()[watcher.ident].f_code.co_name != "wait":
 """
 
 
-def test_a_librarys_thread_that_waits_does_not_keep_experiments_from_running(tmp_path: Path) -> None:
+def test_a_librarys_thread_that_waits_does_not_keep_experiments_from_running(
+    tmp_path: Path, plain_eager: Outcome
+) -> None:
     write_program(tmp_path, EAGER + IDLE)
-    plain, measured = run_plain(tmp_path, "train.py"), run_experiments(tmp_path)
-    assert (measured.code, measured.stdout) == (plain.code, plain.stdout)
+    measured = run_experiments(tmp_path)
+    assert (measured.code, measured.stdout) == (plain_eager.code, plain_eager.stdout)
     assert price_of(measured, "eager-train-step")["basis"] == "measured"
 
 
@@ -176,7 +189,8 @@ def test_what_runs_beside_the_step_is_told_from_it_by_marked_steps(tmp_path: Pat
     assert row["mean_s"] > 0
     price = price_of(measured, "eager-train-step")
     shares = sorted(own / step for own, step in zip(row["own_s"], row["step_s"], strict=True))
-    assert shares[0] * 0.8 <= price["share"] <= shares[-1]
+    # Of the mean step, which on a busy machine takes up to half as long again as the marked ones.
+    assert shares[0] * 0.5 <= price["share"] <= shares[-1]
 
 
 TINY = """
@@ -232,11 +246,11 @@ trials.TRIALS["function-as-graph"] = trials.TRIALS["line-as-graph"] = break_down
 """
 
 
-def test_a_fault_in_an_experiment_is_a_word_and_no_more(tmp_path: Path) -> None:
+def test_a_fault_in_an_experiment_is_a_word_and_no_more(tmp_path: Path, plain_eager: Outcome) -> None:
     write_program(tmp_path, EAGER + BROKEN)
-    plain, measured = run_plain(tmp_path, "train.py"), run_experiments(tmp_path)
-    assert (measured.code, measured.stdout) == (plain.code, plain.stdout)
-    assert before_ledger(measured.stderr) == plain.stderr.rstrip("\n")
+    measured = run_experiments(tmp_path)
+    assert (measured.code, measured.stdout) == (plain_eager.code, plain_eager.stdout)
+    assert before_ledger(measured.stderr) == plain_eager.stderr.rstrip("\n")
     (row,) = experiments_of(measured)
     assert row["failed"] == "RuntimeError: broken on purpose"
     assert price_of(measured, "eager-train-step")["basis"] == "modelled"
@@ -333,9 +347,11 @@ def test_experiments_that_only_bound_a_price_come_last_and_take_nothing_from_the
 ) -> None:
     given: list[tuple[str, float]] = []
 
-    def note(finding: Finding, experiment: str, steps: object, budget: Budget) -> ExperimentRow:
+    def note(
+        finding: Finding, experiment: str, steps: object, budget: ExperimentBudget
+    ) -> tuple[ExperimentRow, frozenset[int]]:
         given.append((finding.kind, budget.left_s))
-        return ExperimentRow(kind=finding.kind)
+        return ExperimentRow(kind=finding.kind), frozenset()
 
     monkeypatch.setattr(laboratory, "_run_one", note)
     kinds = ("python-input-pipeline", "eager-train-step")
@@ -343,6 +359,6 @@ def test_experiments_that_only_bound_a_price_come_last_and_take_nothing_from_the
     record = dataclasses.replace(sample_record(), findings=findings)
     phase = SteppingRow(seconds=5.0, steps=50, accounts={})
     record = dataclasses.replace(record, tables=dataclasses.replace(record.tables, stepping=[phase]))
-    laboratory.run_experiments(record, [RecordedStep(None)], 1000.0, lambda text: None)
+    laboratory.run_experiments(record, [RecordedStep(None)], laboratory.ExperimentTerms(1000.0))
     assert [kind for kind, _ in given] == ["eager-train-step", "python-input-pipeline"]
     assert min(seconds for _, seconds in given) > 900

@@ -28,7 +28,7 @@ def marked(tick: int, gaps: list[float], runs: list[float], python: list[float] 
         began.append(now := now + int(gap * MS))
         ended.append(now := now + int(run * MS))
     own = [int(ms * MS) for ms in python or [0.0] * len(runs)]
-    return MarkedStep(tick, start, now + int(gaps[-1] * MS), began, ended, own, waited=0)
+    return MarkedStep(tick, start, now + int(gaps[-1] * MS), began, ended, own, cpu={}, python_cpu={})
 
 
 def part_ms(marks: list[MarkedStep], ops: int, own: OwnOps) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from stoker.doctor.experiments.rebuilding import CannotRebuildStep
-from stoker.doctor.experiments.recording import RecordedStep
+from stoker.doctor.experiments.recorded_step import RecordedStep
 from stoker.doctor.experiments.trials import TRIALS
 from tests.doctor.experiments.recorded import finding_at, record_step, run_trial
 

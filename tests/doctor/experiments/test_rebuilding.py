@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from stoker.doctor.experiments import checking, rebuilding
-from stoker.doctor.experiments.recording import RecordedOp, RecordedStep, read_variables
+from stoker.doctor.experiments.recorded_step import RecordedOp, RecordedStep, read_variables
 from tests.doctor.experiments.recorded import record_step
 
 tf.keras.utils.set_random_seed(5)
@@ -156,7 +156,7 @@ def test_what_must_not_run_again_is_refused_also_inside_compiled_functions(funct
     assert step is not None, notes
     (call,) = [op for op in step.ops() if op.name.startswith("__")]
     with pytest.raises(rebuilding.CannotRebuildStep, match="the step runs"):
-        rebuilding.check_repeatable(call, step.functions)
+        rebuilding.check_repeatable(call, step)
 
 
 def test_a_step_that_is_too_large_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from stoker.doctor.experiments.rebuilding import CannotRebuildStep
-from stoker.doctor.experiments.recording import RecordedStep
+from stoker.doctor.experiments.recorded_step import RecordedStep
 from stoker.doctor.experiments.trials import TRIALS
 from tests.doctor.experiments.recorded import finding_at, record_step, run_trial
 
@@ -51,6 +51,30 @@ def test_compiled_calls_run_in_one_call() -> None:
     step, notes = record_step(run_loop)
     assert notes == []
     run_trial(step, finding_at(run_loop, "train_step", "launch-bound"), "many-steps")
+
+
+def test_many_steps_in_one_call_compute_what_the_next_step_needs() -> None:
+    """Nothing read it in its own step, so it was pruned, and the loop took next to nothing."""
+
+    @tf.function
+    def advance(place: tf.Tensor) -> tf.Tensor:
+        return tf.cos(place) * 2.0
+
+    def run_loop() -> None:
+        place = tf.ones([8])
+        total = tf.constant(0.0)
+        for _ in range(12):
+            place = advance(place)
+            total = total + 1.0
+
+    step, _ = record_step(run_loop)
+    assert step is not None
+    finding = finding_at(run_loop, "advance(place)", "launch-bound")
+    trial = run_trial(step, finding, "many-steps")
+    given = trial.repaired.run()
+    assert isinstance(given, list)
+    # The eager op beside the call is in the loop, too.
+    assert sorted(tensor.shape.rank for tensor in given) == [0, 1]
 
 
 def test_rows_are_taken_from_a_tensor_where_host_data_was_made_into_one() -> None:

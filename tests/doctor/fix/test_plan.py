@@ -24,13 +24,14 @@ def test_writes_the_fixed_file_and_a_second_fix_changes_nothing(tmp_path: Path) 
     path = tmp_path / "train.py"
     path.write_text(CODE, encoding="utf-8")
     path.chmod(0o754)
-    (change,), errors = plan([str(path)], {"safe"}, everything)
+    repairs = plan([str(path)], {"safe"}, everything)
+    (change,), errors = repairs.changes, repairs.errors
     assert errors == []
     assert path.read_text(encoding="utf-8") == CODE
     change.write()
     assert path.read_text(encoding="utf-8") == FIXED
     assert stat.S_IMODE(path.stat().st_mode) == 0o754
-    assert plan([str(path)], {"safe"}, everything) == ([], [])
+    assert plan([str(path)], {"safe"}, everything).changes == []
     change.undo()
     assert path.read_text(encoding="utf-8") == CODE
     assert list(tmp_path.iterdir()) == [path]
@@ -39,15 +40,15 @@ def test_writes_the_fixed_file_and_a_second_fix_changes_nothing(tmp_path: Path) 
 def test_unsafe_fixes_need_asking(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_text("import tensorflow as tf\nds = tf.data.TFRecordDataset(f).map(parse)\n", encoding="utf-8")
-    assert plan([str(path)], {"safe"}, everything) == ([], [])
-    (change,), _ = plan([str(path)], {"safe", "unsafe"}, everything)
+    assert plan([str(path)], {"safe"}, everything).changes == []
+    (change,) = plan([str(path)], {"safe", "unsafe"}, everything).changes
     assert b"num_parallel_calls=tf.data.AUTOTUNE" in change.after
 
 
 def test_encoding_and_line_ends_stay(tmp_path: Path) -> None:
     path = tmp_path / "train.py"
     path.write_bytes(("# -*- coding: latin-1 -*-\n" + CODE).replace("\n", "\r\n").encode("latin-1"))
-    (change,), _ = plan([str(path)], {"safe"}, everything)
+    (change,) = plan([str(path)], {"safe"}, everything).changes
     assert change.after == ("# -*- coding: latin-1 -*-\n" + FIXED).replace("\n", "\r\n").encode("latin-1")
 
 
@@ -60,7 +61,7 @@ def test_notebook_cells_keep_their_magics(tmp_path: Path) -> None:
         {"cell_type": "code", "source": source, "outputs": [1]},
     ]
     path.write_text(json.dumps({"cells": cells, "nbformat": 4}, indent=1) + "\n", encoding="utf-8")
-    (change,), _ = plan([str(path)], {"safe"}, everything)
+    (change,) = plan([str(path)], {"safe"}, everything).changes
     new = json.loads(change.after)
     assert "".join(new["cells"][2]["source"]) == "".join(source).replace(
         ".batch(32)", ".batch(32).prefetch(tf.data.AUTOTUNE)"
@@ -78,6 +79,6 @@ def test_a_fix_can_be_in_another_file_than_its_cause(tmp_path: Path) -> None:
     train.write_text(
         "import tensorflow as tf\nfrom data import load\n\nmodel.fit(load())\n", encoding="utf-8"
     )
-    (change,), _ = plan([str(data), str(train)], {"safe"}, everything)
+    (change,) = plan([str(data), str(train)], {"safe"}, everything).changes
     assert change.path == str(data)
     assert b".batch(3).prefetch(tf.data.AUTOTUNE)" in change.after

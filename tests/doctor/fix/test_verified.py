@@ -76,9 +76,8 @@ def test_a_repaired_program_computes_the_same_and_is_faster(
     path = folder / "train.py"
     path.write_text(SLOW, encoding="utf-8")
     assert main(["fix", "--unsafe", "--verify", "--", "python", "train.py"]) == 0
-    last = capsys.readouterr().out.strip().splitlines()[-1]
-    assert last.startswith("same results, ")
-    assert last.endswith("x faster")
+    (verdict,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("same results, "))
+    assert verdict.endswith("x faster")
     fixed = path.read_text(encoding="utf-8")
     for part in (
         ".prefetch(tf.data.AUTOTUNE)",
@@ -97,7 +96,10 @@ def test_a_program_that_would_change_is_put_back(folder: Path, capsys: pytest.Ca
     assert main(["fix", "--unsafe", "--verify", "train.py"]) == 1
     out = capsys.readouterr().out
     assert "results differ: 64 became 32" in out
-    assert "put back" in out
+    assert (
+        "put back\ntrain.py sets no seed, so two runs of it may differ by themselves: call keras.utils."
+        in out
+    )
     assert path.read_text(encoding="utf-8") == CHANGING
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.doctor.fix.verify import FixOutcome, compare, program_words, run
+from stoker.doctor.fix.verify import FixOutcome, compare, describe_missing_seed, program_words, run
 from stoker.errors import UsageError
 
 
@@ -70,3 +70,13 @@ def test_program_words() -> None:
     assert program_words(["train.py"]) == ["train.py"]
     with pytest.raises(UsageError):
         program_words(["--", "python3"])
+
+
+def test_a_program_that_sets_a_seed_gets_no_advice_about_one(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    for line in ("tf.random.set_seed(1)", "keras.utils.set_random_seed(7)"):
+        path.write_text(f"{line}\n", encoding="utf-8")
+        assert describe_missing_seed([str(path)]) == ""
+    path.write_text("model.fit(x, y)\n", encoding="utf-8")
+    assert "train.py sets no seed" in describe_missing_seed([str(path), "--epochs", "1"])
+    assert describe_missing_seed(["-m", "train"]) == ""

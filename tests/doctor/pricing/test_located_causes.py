@@ -61,7 +61,7 @@ def predict(line: int) -> Finding:
 
 def test_of_two_predicts_one_leaves_the_other() -> None:
     """Each was promised everything: 37x for one line, 1,489x for both."""
-    done = prices.priced(two_predicts_and_a_tape())
+    done = prices.price_record(two_predicts_and_a_tape())
     alone = [f.what_if for f in done.findings if f.what_if]
     # What the call in its place takes is not there; the rest is quicker without it.
     half = 0.55 * (1 - 0.45 * statistics.fmean(repair_of("predict-in-loop").beside))
@@ -78,7 +78,7 @@ def test_a_first_call_that_took_long_is_no_lines_of_the_steps() -> None:
     """The sums of both lines hold a first call of a second, before the first step's end: two equal lines stay equal."""
     record = two_predicts_and_a_tape()
     slow = [dataclasses.replace(f, seconds=(f.seconds or 0.0) + 1.0) for f in record.findings]
-    done = prices.priced(dataclasses.replace(record, findings=slow))
+    done = prices.price_record(dataclasses.replace(record, findings=slow))
     first, second = [f.what_if.speedup for f in done.findings if f.what_if]
     assert first == pytest.approx(second, rel=0.02)
 
@@ -218,7 +218,7 @@ def test_what_the_steps_do_not_show_has_no_price() -> None:
     host: list[list[Any]] = [[start, end, "python", -1, "", 0.0] for start, end in marks]
     record = recorded(host, marks, seconds=0.01 * STEPS, steps=STEPS, accounts={"python": 0.01 * STEPS})
     lost = sample_finding(kind="checkpoint-in-loop", seconds=0.1, lost_s=0.1, what_if=None)
-    done = prices.priced(dataclasses.replace(record, findings=[lost]))
+    done = prices.price_record(dataclasses.replace(record, findings=[lost]))
     assert done.findings[0].what_if is None
 
 
@@ -239,6 +239,6 @@ def test_a_model_called_between_two_tapes_has_a_price_of_its_own() -> None:
         return sample_finding(kind=kind, line=line, what_if=None, detail={"ops": 10 * STEPS}, **taken)
 
     tape, called = found("eager-train-step", LINE[1], 0.06), found("launch-bound", 19, 0.04)
-    done = prices.priced(dataclasses.replace(record, findings=[tape, called]))
+    done = prices.price_record(dataclasses.replace(record, findings=[tape, called]))
     shares = {f.kind: f.what_if.share for f in done.findings if f.what_if}
     assert shares == pytest.approx({"eager-train-step": 0.6, "launch-bound": 0.4}, rel=0.01)

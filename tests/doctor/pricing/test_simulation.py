@@ -11,7 +11,7 @@ import pytest
 from stoker.doctor.pricing import prices
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing.claims import repair_of
-from stoker.doctor.pricing.repairs import UNDISTURBED, repaired
+from stoker.doctor.pricing.repairs import UNDISTURBED, apply_repairs
 from stoker.doctor.replay.pieces import Piece
 from stoker.doctor.replay.program import Program, Source
 from stoker.doctor.replay.simulation import Draw, replay, seconds_per_step
@@ -227,14 +227,19 @@ def test_the_order_is_by_what_each_then_gains() -> None:
 
 
 def test_bounds_come_from_the_spread_of_the_steps() -> None:
-    def priced(waits: list[float]) -> float:
+    def price_record(waits: list[float]) -> float:
         steps = [[Piece("compute", 0.010), Piece("checkpoint", wait, LINE)] for wait in waits]
         price = prices.what_if(program(steps[0], steps=steps), [finding("checkpoint-in-loop")])
         assert price.low <= price.speedup <= price.high
         return price.high - price.low
 
     # Steps that are all alike leave what the model itself is off by.
-    assert 0 < priced([0.020] * 48) <= priced([0.010, 0.030] * 24) < priced([0.001] * 24 + [0.039] * 24)
+    assert (
+        0
+        < price_record([0.020] * 48)
+        <= price_record([0.010, 0.030] * 24)
+        < price_record([0.001] * 24 + [0.039] * 24)
+    )
 
 
 def test_the_device_is_the_limit_when_the_host_runs_ahead() -> None:
@@ -279,7 +284,7 @@ def test_a_record_is_priced_and_ordered() -> None:
         host.append([start + 0.010, end, "checkpoint", 0, "save", 0.0])
     record = recorded(host, marks, seconds=4.0, steps=100, accounts={"python": 1.0, "checkpoint": 3.0})
     record = dataclasses.replace(record, findings=[finding("checkpoint-in-loop")])
-    done = prices.priced(record)
+    done = prices.price_record(record)
     assert done.findings[0].what_if is not None
     # The run has timed every save, so nothing is assumed of the rest.
     assert done.findings[0].what_if.basis == "measured"
@@ -293,12 +298,12 @@ def test_a_record_is_priced_and_ordered() -> None:
 def test_a_record_without_spans_is_left_alone() -> None:
     record = sample_record()
     assert programs.of(record) is None
-    assert prices.priced(record) is record
+    assert prices.price_record(record) is record
 
 
 def test_repairing_nothing_changes_nothing() -> None:
     run = program(READING, asynchronous=True)
-    assert repaired(run, [], Draw()) is run
+    assert apply_repairs(run, [], Draw()) is run
 
 
 def test_a_python_input_gains_when_the_host_lets_go_of_pythons_lock() -> None:

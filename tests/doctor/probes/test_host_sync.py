@@ -153,7 +153,7 @@ def test_waiting_for_an_asynchronous_executor_is_told_apart(session: Session) ->
 
 def test_another_threads_read_is_tallied_off_the_books(session: Session) -> None:
     tensor = tf.constant([1.0, 2.0])
-    before = session.recorder.balances()[0]
+    before = session.recorder.read_balances()[0]
 
     def work() -> None:
         for _ in range(4):
@@ -164,7 +164,7 @@ def test_another_threads_read_is_tallied_off_the_books(session: Session) -> None
     thread.start()
     thread.join()
     assert sum(syncs(session).values()) == 4
-    assert before[4] == session.recorder.balances()[0][4]
+    assert before[4] == session.recorder.read_balances()[0][4]
 
 
 def test_the_types_are_exactly_as_before_after_detach() -> None:

@@ -59,7 +59,7 @@ def drive(session: Session, step: Callable[[], object], turns: int = 3, length: 
 
 
 def assert_balanced(session: Session) -> None:
-    totals, now = session.recorder.balances()
+    totals, now = session.recorder.read_balances()
     assert sum(totals) == now - session.recorder.start_ns
     assert min(totals) >= 0
 
@@ -239,11 +239,11 @@ def test_a_program_that_stops_stepping_is_not_taken_to_step(
     drive(pausing, step, turns=1, length=10)
     pausing.recorder.is_due = False
     pausing.pauses.bring_up_to_date(ended=False)
-    steps, (before, _) = pausing.measurements()[StepsPart].count, pausing.recorder.balances()
+    steps, (before, _) = pausing.measurements()[StepsPart].count, pausing.recorder.read_balances()
     now = clock.now_ns
     monkeypatch.setattr(clock, "now_ns", lambda: now() + 10**10)
     pausing.pauses.poll()
-    after, _ = pausing.recorder.balances()
+    after, _ = pausing.recorder.read_balances()
     assert pausing.measurements()[StepsPart].count == steps
     assert after[PYTHON] - before[PYTHON] >= 9 * 10**9
     assert_balanced(pausing)

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from stoker.doctor.probes.pipelines import StageTime, slow_stage, stage_name
+from stoker.doctor.probes.pipelines import StageTime, find_slow_stage, stage_name
 from stoker.doctor.probes.profiler_trace import (
     Interval,
     Threads,
     WindowSummary,
-    by_thread,
+    group_by_thread,
     intersect,
     length,
     merge,
@@ -43,7 +43,7 @@ def trace(*events: Event, threads: dict[int, str], device: str = "/host:CPU") ->
     """A window's events as the profiler gives them, by thread."""
     resources = {number: SimpleNamespace(name=name) for number, name in threads.items()}
     devices = {1: SimpleNamespace(name=device, resources=resources)}
-    return by_thread(SimpleNamespace(devices=devices, trace_events=events))
+    return group_by_thread(SimpleNamespace(devices=devices, trace_events=events))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_the_slow_stage_is_the_one_with_most_time_of_its_own() -> None:
         ),
         100_000,
     )
-    assert slow_stage(summary.stages) == f"{root}::BatchV2::Map"
+    assert find_slow_stage(summary.stages) == f"{root}::BatchV2::Map"
     assert summary.stages[f"{root}::BatchV2::Map"].self_ns == 80_000
 
 

@@ -39,7 +39,7 @@ def test_time_belongs_to_the_innermost_span(fake: FakeClock) -> None:
     fake.now = 41
     recorder.leave()
     fake.now = 50
-    totals, now = recorder.balances()
+    totals, now = recorder.read_balances()
     assert now == 50
     assert (totals[STARTUP], totals[PYTHON], totals[DISPATCH], totals[SYNC]) == (10, 5 + 9, 7 + 1, 18)
     assert sum(totals) == 50
@@ -50,7 +50,7 @@ def test_an_open_span_is_charged_up_to_now(fake: FakeClock) -> None:
     fake.now = 5
     recorder.enter(TRACE)
     fake.now = 30
-    totals, _ = recorder.balances()
+    totals, _ = recorder.read_balances()
     assert (totals[STARTUP], totals[TRACE]) == (5, 25)
 
 
@@ -61,7 +61,7 @@ def test_rebase_inside_a_span_changes_what_it_returns_to(fake: FakeClock) -> Non
     fake.now = 7
     recorder.leave()
     fake.now = 9
-    totals, _ = recorder.balances()
+    totals, _ = recorder.read_balances()
     assert (totals[STARTUP], totals[PYTHON]) == (7, 2)
 
 
@@ -87,7 +87,7 @@ def test_balances_are_consistent_while_the_main_thread_works() -> None:
 
     def watch() -> None:
         while not done.is_set():
-            totals, now = recorder.balances()
+            totals, now = recorder.read_balances()
             sums.append(now - recorder.start_ns - sum(totals))
 
     thread = threading.Thread(target=watch)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.doctor.probes.retrace import ArgumentChange, _plain, changes_between
+from stoker.doctor.probes.retrace import ArgumentChange, _shorten, changes_between
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ from stoker.doctor.probes.retrace import ArgumentChange, _plain, changes_between
     ],
 )
 def test_types_read_well(text: str, plain: str) -> None:
-    assert _plain(text) == plain
+    assert _shorten(text) == plain
 
 
 def test_long_types_are_cut() -> None:
-    assert len(_plain("x" * 1000)) == 200
+    assert len(_shorten("x" * 1000)) == 200
 
 
 def test_changes_name_the_argument() -> None:

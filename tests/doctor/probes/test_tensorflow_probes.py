@@ -18,7 +18,7 @@ from stoker.doctor.probes.parts.functions import CallsPart
 from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.probes.parts.steps import StepsPart, gradient_bytes
-from stoker.doctor.probes.pipelines import makes_ahead
+from stoker.doctor.probes.pipelines import does_make_ahead
 from stoker.doctor.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
 from stoker.doctor.probes.retrace import collectives
 from stoker.doctor.probes.session import Session
@@ -62,7 +62,7 @@ def test_host_data_is_counted_with_its_bytes(session: Session, feed: Any) -> Non
     tally = tallied(session, "transfer")[feed.__name__]
     assert (tally.count, tally.bytes) == (4, 4 * 4000)
     assert tally.detail["shape"] == [100, 10]
-    assert session.recorder.balances()[0][TRANSFER] > 0
+    assert session.recorder.read_balances()[0][TRANSFER] > 0
 
 
 def list_of_arrays(session: Session) -> None:
@@ -119,7 +119,7 @@ def test_a_pipeline_is_known_as_it_ran(session: Session) -> None:
     plain, prefetched = session.input.pipelines.values()
     assert [name for name, _, _ in plain.ran] == ["Root", "Shuffle", "BatchV2", "TensorSlice"]
     assert [name for name, _, _ in prefetched.ran] == ["Root", "Prefetch", "BatchV2", "TensorSlice"]
-    assert (makes_ahead(plain), makes_ahead(prefetched)) == (False, True)
+    assert (does_make_ahead(plain), does_make_ahead(prefetched)) == (False, True)
     found = [(f.kind, f.detail["pipeline"]) for f in findings(session.measurements())]
     assert ("shuffle-after-batch", ["TensorSlice", "Batch", "Shuffle"]) in found
     assert tallied(session, "sync") == {}
@@ -155,7 +155,7 @@ def test_a_python_argument_that_changes_is_named(session: Session) -> None:
     (traced,) = [f for f in session.retrace.functions.values() if f.name == "scale"]
     assert (traced.traces, traced.retraces, traced.objects) == (4, 3, 1)
     assert [(c.argument, c.old, c.new, c.python) for c in traced.changes[:1]] == [("factor", "0", "1", True)]
-    assert session.recorder.balances()[0][TRACE] > 0
+    assert session.recorder.read_balances()[0][TRACE] > 0
 
 
 def test_a_shape_that_changes_is_named(session: Session) -> None:
@@ -233,7 +233,7 @@ def test_eager_ops_are_counted_and_their_tape_found(session: Session) -> None:
     tape_tally = tallied(session, "tape")["test_eager_ops_are_counted_and_their_tape_found"]
     assert tape_tally.count == 20
     assert session.measurements()[StepsPart].count == 20
-    assert session.recorder.balances()[0][EAGER] > 0
+    assert session.recorder.read_balances()[0][EAGER] > 0
 
 
 def test_a_tape_under_another_is_of_the_same_step(session: Session) -> None:
@@ -326,7 +326,7 @@ def test_a_read_before_the_first_call_leaves_its_trace_out_of_the_steps(session:
         step(x)
     phase = session.steps.phase()
     assert phase.steps == 9
-    assert session.recorder.balances()[0][TRACE] > 0
+    assert session.recorder.read_balances()[0][TRACE] > 0
     assert phase.totals["trace"] == 0
 
 
@@ -334,11 +334,11 @@ def test_an_op_inside_a_function_is_not_an_eager_op(session: Session) -> None:
     step = tf.function(lambda x: tf.square(x) + x * 2)
     x = tf.constant(1.0)
     step(x)
-    before, graph = session.eager.count, session.recorder.balances()[0][GRAPH]
+    before, graph = session.eager.count, session.recorder.read_balances()[0][GRAPH]
     for _ in range(10):
         step(x)
     assert session.eager.count == before
-    assert session.recorder.balances()[0][GRAPH] > graph
+    assert session.recorder.read_balances()[0][GRAPH] > graph
 
 
 def test_python_iteration_waits_on_the_input_account(session: Session) -> None:
@@ -349,7 +349,7 @@ def test_python_iteration_waits_on_the_input_account(session: Session) -> None:
     assert [stage.name for stage in pipeline.stages] == ["Batch", "Map", "Range"]
     assert pipeline.elements == 5
     assert all(stage.site is not None and stage.site[0] == __file__ for stage in pipeline.stages)
-    assert session.recorder.balances()[0][INPUT] >= pipeline.wait_ns > 0
+    assert session.recorder.read_balances()[0][INPUT] >= pipeline.wait_ns > 0
 
 
 def test_taking_an_iterator_down_is_no_wait_for_an_element(session: Session) -> None:
@@ -357,14 +357,14 @@ def test_taking_an_iterator_down_is_no_wait_for_an_element(session: Session) -> 
     for _ in range(3):
         iterator = iter(dataset)
         list(iterator)
-        waited = session.recorder.balances()[0]
+        waited = session.recorder.read_balances()[0]
         del iterator
-        gone = session.recorder.balances()[0]
+        gone = session.recorder.read_balances()[0]
         assert gone[INPUT] == waited[INPUT]
         assert gone[TEARDOWN] > waited[TEARDOWN]
     (pipeline,) = session.input.pipelines.values()
     assert (pipeline.iterators, pipeline.teardowns) == (3, 3)
-    assert pipeline.teardown_ns == session.recorder.balances()[0][TEARDOWN]
+    assert pipeline.teardown_ns == session.recorder.read_balances()[0][TEARDOWN]
 
 
 def test_iterators_of_a_loop_of_keras_are_not_the_programs_to_keep(session: Session) -> None:
@@ -477,7 +477,7 @@ def test_saving_and_loading_are_on_the_checkpoint_account(session: Session, tmp_
     assert (
         sum(t.count for key, t in session.recorder.tallies["checkpoint"].items() if key[0] == __file__) == 4
     )
-    assert session.recorder.balances()[0][CHECKPOINT] > 0
+    assert session.recorder.read_balances()[0][CHECKPOINT] > 0
 
 
 def test_the_programs_own_profiler_comes_first(session: Session, tmp_path: Path) -> None:
@@ -516,6 +516,16 @@ def test_a_window_sees_the_graph_and_writes_nothing_to_stderr(
     assert capfd.readouterr().err == ""
 
 
+def test_a_window_that_may_have_too_many_events_ends_with_a_whole_step(session: Session) -> None:
+    step, x = tf.function(lambda x: tf.linalg.matmul(x, x)), tf.random.normal([300, 300])
+    thread = threading.Thread(target=session.windows._take, args=(HANGS_S,))
+    thread.start()
+    while thread.is_alive():
+        step(x)
+    assert 0 < session.windows.summary.window_ns < HANGS_S / 2 * 1e9
+    assert session.windows.summary.graph_calls >= 1
+
+
 def test_what_predict_does_is_its_own_not_the_tapes(session: Session) -> None:
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     x = np.ones((1, 2), np.float32)
@@ -546,6 +556,17 @@ def test_weights_that_are_drawn_are_no_part_of_a_loop(
     lines = {stack[0].site[1] for stack in session.eager.stacks if stack[0].site[0] == __file__}
     assert asked in lines
     assert built not in lines
+
+
+def test_a_model_for_each_fold_is_found_at_the_line_that_fits_it(session: Session) -> None:
+    x, y = np.ones((8, 3), np.float32), np.ones((8, 2), np.float32)
+    for _ in range(3):
+        model = small_model()
+        fitted = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+        model.fit(x, y, epochs=2, verbose=0)
+        model.evaluate(x, y, verbose=0)
+    (found,) = [f for f in findings(session.measurements()) if f.kind == "new-model-in-loop"]
+    assert (found.line, found.count, found.detail["models"], found.detail["traces"]) == (fitted, 3, 3, 6)
 
 
 def exchanged(tensor: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What Stoker's own trainer tells the probes while it works, so that they need not find out.
+"""What Stoker's trainer tells the probes about its work, so that they need not detect it.
 
     with announced.region(announced.LOOP, batch_size=32):
         ...

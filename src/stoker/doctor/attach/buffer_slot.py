@@ -45,7 +45,7 @@ class BufferPatch:
         _wrappers.append(self._wrapper)
 
     def put_in(self) -> None:
-        """Put the wrapper around what is in the slot now, unless it is still below someone else's."""
+        """Wrap what is in the slot now, unless our wrapper is still there, below someone else's."""
         address = self._slot.value
         if address is None:
             raise RuntimeError("EagerTensor has no buffer slot")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from stoker.doctor.attach.sites import USER, SiteKey, Sites
 
-def without_frames(trace: TracebackType | None, roots: str | tuple[str, ...]) -> TracebackType | None:
+
+def drop_frames(trace: TracebackType | None, roots: str | tuple[str, ...]) -> TracebackType | None:
     """The traceback without frames of files under these directories."""
     kept = []
     while trace is not None:
@@ -16,3 +18,14 @@ def without_frames(trace: TracebackType | None, roots: str | tuple[str, ...]) ->
     for entry in reversed(kept):
         chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return chain
+
+
+def innermost_line(trace: TracebackType | None, sites: Sites) -> SiteKey | None:
+    """The innermost line of the user's that a traceback goes through."""
+    found: SiteKey | None = None
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if sites.kind_of(code.co_filename) == USER:
+            found = (code.co_filename, trace.tb_lineno, code.co_name)
+        trace = trace.tb_next
+    return found

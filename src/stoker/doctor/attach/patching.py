@@ -17,7 +17,7 @@ _MISSING = object()
 _FRAMEWORK_PATH = os.path.join(OWN_ROOT, "tensorflow", "python", "")
 
 
-def as_framework(function: F) -> F:
+def mark_as_framework(function: F) -> F:
     """Make a wrapper's frames count as the framework's own."""
     if isinstance(function, FunctionType) and function.__code__.co_filename.startswith(OWN_ROOT):
         file = _FRAMEWORK_PATH + os.path.basename(function.__code__.co_filename)
@@ -41,7 +41,7 @@ class Replacement:
         own = vars(self._owner).get(self._name, _MISSING)
         if self._wrapper is None or own is not self._below:
             self._below = own
-            self._wrapper = as_framework(self._make(getattr(self._owner, self._name)))
+            self._wrapper = mark_as_framework(self._make(getattr(self._owner, self._name)))
         setattr(self._owner, self._name, self._wrapper)
         self._is_in = True
 
@@ -97,7 +97,7 @@ class Patches:
     def add(self, owner: object, name: str, function: object) -> None:
         """Set an attribute that `owner` does not have, to be removed by `detach`; does nothing if it has one."""
         if not hasattr(owner, name):
-            setattr(owner, name, as_framework(function))
+            setattr(owner, name, mark_as_framework(function))
             self._undo.append(lambda: delattr(owner, name))
 
     def on_detach(self, undo: Callable[[], None]) -> None:

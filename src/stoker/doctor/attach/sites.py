@@ -154,7 +154,7 @@ class Sites:
 
 
 def _column(code: CodeType, lasti: int) -> int:
-    """The column of the running call, from 1; 0 if Python does not tell (before 3.11)."""
+    """The column of the running call, from 1; 0 before Python 3.11, which does not report it."""
     positions = getattr(code, "co_positions", None)
     if positions is None:
         return 0

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import At, Extended
+from stoker.doctor.check.source.facts import Analysis, At, Extended
 from stoker.doctor.check.source.values import ChainStage, Dataset
 
 _RANDOM = re.compile(

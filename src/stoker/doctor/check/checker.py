@@ -30,7 +30,7 @@ _COLLECTED = 32
 
 @dataclass(frozen=True)
 class FileResult:
-    """What checking one file gave. It may speak of other files that were followed into."""
+    """What checking one file gave. Problems may also be in other files that it imports."""
 
     path: str
     problems: tuple[Problem, ...] = ()
@@ -160,7 +160,7 @@ def _check_all(paths: Iterable[str], project: Project) -> Iterator[FileResult]:
 
 
 def _collect(project: Project) -> None:
-    """Free what the latest analyses left behind; the trees that stay are not looked at a second time."""
+    """Free what the latest analyses left behind; the garbage collector skips the trees that stay."""
     project.forget()
     gc.collect()
     gc.freeze()

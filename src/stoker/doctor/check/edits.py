@@ -51,7 +51,7 @@ def add_argument(module: SourceModule, call: ast.Call, text: str) -> Edit | None
     if not given:
         return Edit(line, column - 1, line, column - 1, text)
     last = max(given, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
-    between = _between(module, place(module, last, end=True), (line, column - 1))
+    between = _read_between(module, place(module, last, end=True), (line, column - 1))
     if between.strip() == "":
         after = place(module, last, end=True)
         return Edit(*after, *after, f", {text}")
@@ -59,13 +59,13 @@ def add_argument(module: SourceModule, call: ast.Call, text: str) -> Edit | None
         # Keep the style of one argument per line.
         if "\n" in between:
             margin = " " * place(module, given[0])[1]
-            at_line, at_column = _after_comma(module, last)
+            at_line, at_column = _find_after_comma(module, last)
             return Edit(at_line, at_column, at_line, at_column, f"\n{margin}{text},")
         return Edit(line, column - 1, line, column - 1, f" {text}" if between.endswith(",") else text)
     return None
 
 
-def _after_comma(module: SourceModule, node: ast.AST) -> tuple[int, int]:
+def _find_after_comma(module: SourceModule, node: ast.AST) -> tuple[int, int]:
     line, column = place(module, node, end=True)
     while True:
         found = module.lines[line - 1].find(",", column)
@@ -74,7 +74,7 @@ def _after_comma(module: SourceModule, node: ast.AST) -> tuple[int, int]:
         line, column = line + 1, 0
 
 
-def _between(module: SourceModule, start: tuple[int, int], end: tuple[int, int]) -> str:
+def _read_between(module: SourceModule, start: tuple[int, int], end: tuple[int, int]) -> str:
     if start[0] == end[0]:
         return module.lines[start[0] - 1][start[1] : end[1]]
     parts = [module.lines[start[0] - 1][start[1] :]]
@@ -84,7 +84,7 @@ def _between(module: SourceModule, start: tuple[int, int], end: tuple[int, int])
 
 
 def tensorflow_name(module: SourceModule, node: ast.AST) -> str | None:
-    """What the file calls TensorFlow, if its top level imports it under a name that means it at this node."""
+    """The name under which the file imports TensorFlow, if it still has that meaning at this node."""
     for name, value in module.scope.names.items():
         if isinstance(value, Api) and value.name == "tf" and _is_visible(module, node, name):
             return name
@@ -112,7 +112,9 @@ def _is_visible(module: SourceModule, node: ast.AST, name: str) -> bool:
 
 
 def _is_at_top(module: SourceModule, node: ast.AST) -> bool:
-    return module.enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef) is None
+    return (
+        module.find_enclosing(node, ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef) is None
+    )
 
 
 def indentation(module: SourceModule, line: int) -> str:

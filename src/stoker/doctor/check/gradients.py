@@ -1,4 +1,4 @@
-"""Where the gradients of a scaled loss go: into the optimizer that scaled it, or into other hands as well."""
+"""Where the gradients of a scaled loss go: only to the optimizer that scaled it, or elsewhere as well."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 def scaling_pair(module: SourceModule, call: ast.Call) -> tuple[ast.Call, ast.Call] | None:
     """The two calls of one function that belong together, if nothing but the optimizer takes the gradients."""
-    function = module.enclosing(call, *_FUNCTIONS) or module.tree
+    function = module.find_enclosing(call, *_FUNCTIONS) or module.tree
     optimizer = _receiver(call)
     if isinstance(function, ast.Lambda) or optimizer is None:
         return None
     calls = [node for node in _own_nodes(function) if isinstance(node, ast.Call)]
     scaled = [node for node in calls if _is(node, optimizer, SCALED)]
     unscaled = [node for node in calls if _is(node, optimizer, UNSCALED)]
-    if len(scaled) != 1 or len(unscaled) != 1 or not all(map(_plain_call, (scaled[0], unscaled[0]))):
+    if len(scaled) != 1 or len(unscaled) != 1 or not all(map(_is_plain_call, (scaled[0], unscaled[0]))):
         return None
-    if _is_gradient_of(module, function, unscaled[0].args[0], scaled[0]) and _only_applied(
+    if _is_gradient_of(module, function, unscaled[0].args[0], scaled[0]) and _is_only_applied(
         module, function, unscaled[0], optimizer
     ):
         return scaled[0], unscaled[0]
@@ -48,7 +48,7 @@ def _is(call: ast.Call, optimizer: str, *methods: str) -> bool:
     return isinstance(call.func, ast.Attribute) and call.func.attr in methods and _receiver(call) == optimizer
 
 
-def _plain_call(call: ast.Call) -> bool:
+def _is_plain_call(call: ast.Call) -> bool:
     return len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
 
 
@@ -85,7 +85,7 @@ def _is_gradient_of(module: SourceModule, function: ast.AST, gradients: ast.expr
     )
 
 
-def _only_applied(module: SourceModule, function: ast.AST, unscaled: ast.Call, optimizer: str) -> bool:
+def _is_only_applied(module: SourceModule, function: ast.AST, unscaled: ast.Call, optimizer: str) -> bool:
     """Whether what comes out goes into this optimizer's `apply_gradients`, once, and nowhere else."""
     name = bound_name(module, unscaled)
     if name is None:

@@ -49,7 +49,7 @@ def hoist_conversion(fact: ArrayFeed) -> Fix | None:
     others: list[ast.expr] = [*call.args[1:], *(k.value for k in call.keywords)]
     if not all(isinstance(node, ast.Constant) or _is_library_name(module, node) for node in others):
         return None
-    loop = _outermost_invariant(module, call, name.id)
+    loop = _find_outermost_invariant(module, call, name.id)
     new = f"{name.id}_tensor"
     if loop is None or re.search(rf"\b{new}\b", module.text):
         return None
@@ -75,30 +75,30 @@ def _converts(node: ast.AST, name: str) -> bool:
     return bool(node.args) and dotted_name(node.args[0]) == name
 
 
-def _outermost_invariant(module: SourceModule, call: ast.Call, name: str) -> ast.For | ast.While | None:
+def _find_outermost_invariant(module: SourceModule, call: ast.Call, name: str) -> ast.For | ast.While | None:
     """The outermost loop, in the same function, that leaves the name as it is."""
     found: ast.For | ast.While | None = None
     node: ast.AST | None = module.parents.get(call)
     while node is not None and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
         if isinstance(node, _LOOPS):
-            if not _only_read(module, node, name):
+            if not _is_only_read(module, node, name):
                 break
             found = node
         node = module.parents.get(node)
     return found
 
 
-def _only_read(module: SourceModule, loop: ast.AST, name: str) -> bool:
+def _is_only_read(module: SourceModule, loop: ast.AST, name: str) -> bool:
     for node in ast.walk(loop):
         if isinstance(node, ast.Name) and node.id == name:
-            if not isinstance(node.ctx, ast.Load) or not _harmless(module, node):
+            if not isinstance(node.ctx, ast.Load) or not _is_harmless(module, node):
                 return False
         elif isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names:
             return False
     return True
 
 
-def _harmless(module: SourceModule, node: ast.Name) -> bool:
+def _is_harmless(module: SourceModule, node: ast.Name) -> bool:
     """Whether this use can only read: a conversion, an element, a shape, a length."""
     parent = module.parents[node]
     if isinstance(parent, ast.Subscript):
@@ -117,10 +117,10 @@ def _is_library_name(module: SourceModule, node: ast.expr) -> bool:
 
 
 def _is_alone(module: SourceModule, call: ast.Call, name: str) -> bool:
-    """Whether nobody else can hold the array: it is made once, afresh, and never given another name or away."""
+    """Whether this name is the only reference to the array: made once, never renamed, never passed on."""
     if _LOOKS_UP.search(module.text):
         return False
-    function = module.enclosing(call, ast.FunctionDef, ast.AsyncFunctionDef)
+    function = module.find_enclosing(call, ast.FunctionDef, ast.AsyncFunctionDef)
     local = function is not None and bool(bindings(function, name))
     scope = function if local and function is not None else module.tree
     if not local and any(bindings(node, name) for node in ast.walk(module.tree) if isinstance(node, _DEFS)):
@@ -150,11 +150,11 @@ def _is_fresh(module: SourceModule, value: ast.expr) -> bool:
 
 
 def _gives_nothing_away(module: SourceModule, node: ast.Name) -> bool:
-    """Whether this use leaves nobody with the array or a view of it."""
+    """Whether this use creates no other reference to the array or to a view of it."""
     parent = module.parents[node]
     if isinstance(parent, ast.Subscript):
         around = module.parents[parent]
         return parent.value is node and isinstance(around, (ast.BinOp, ast.Compare, ast.FormattedValue))
     if isinstance(parent, (ast.BinOp, ast.Compare)):
         return True
-    return _harmless(module, node)
+    return _is_harmless(module, node)

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Iterator
 
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.facts import Analysis
 from stoker.doctor.stall import stalls
 
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import At
+from stoker.doctor.check.source.facts import Analysis, At
 from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.stall import Stall
 
@@ -107,7 +106,7 @@ class Rule(Stall, ABC):
 
 
 def start(module: SourceModule, node: ast.AST) -> tuple[int, int]:
-    """Where people see a node: a method call at its method's name, not where the chain before it begins."""
+    """Where a reader looks for a node: a method call is at its method's name, not at the start of its chain."""
     line, offset = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0))
     method = node.func if isinstance(node, ast.Call) else None
     if isinstance(method, ast.Attribute) and _has_call(method.value):

@@ -10,7 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from stoker.doctor.diagnosis.noise import ASSUMED_RUN_NOISE, between_runs, mean_error, runs_needed, t_quantile
+from stoker.doctor.diagnosis.noise import (
+    ASSUMED_RUN_NOISE,
+    mean_error,
+    measure_between_runs,
+    runs_needed,
+    t_quantile,
+)
 from stoker.doctor.probes.parts.environment import OTHER_WORK
 from stoker.records import Finding, Record
 
@@ -39,10 +45,20 @@ class Comparison:
     visible: float
     runs_needed: int | None
     notes: tuple[str, ...]
+    # How many runs A and B have.
+    runs: tuple[int, int]
 
-    def slower_than(self, limit: float) -> bool:
+    def is_slower_than(self, limit: float) -> bool:
         """Whether B is slower by more than this share, with confidence: the whole interval says so."""
         return self.high < -limit
+
+    def may_be_slower_than(self, limit: float) -> bool:
+        """Whether B looks slower by more than this share, but part of the interval says otherwise."""
+        return self.change < -limit <= self.high
+
+    def runs_to_judge(self, limit: float) -> int | None:
+        """How many runs per side show that B is slower by more than this share, if it is as slow as it looks."""
+        return runs_needed(self.noise, math.log1p(-limit) - math.log1p(self.change))
 
 
 @dataclass(frozen=True)
@@ -62,11 +78,11 @@ def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN
     """
     measure, speed, notes = _measure(a, b)
     logs = [[math.log(speed(record)) for record in side] for side in (a, b)]
-    busy = max(_other_work(record) for record in (*a, *b))
+    busy = max(_read_other_work(record) for record in (*a, *b))
     if busy >= _BUSY:
         notes.append(f"the machine was up to {busy:.0%} busy with other work: its speed says little")
-    spread, freedom = between_runs(logs, noise + _NOISE_OF_OTHER_WORK * busy)
-    inside, unknown = _inside([*a, *b])
+    spread, freedom = measure_between_runs(logs, noise + _NOISE_OF_OTHER_WORK * busy)
+    inside, unknown = _measure_inner_noise([*a, *b])
     if unknown:
         notes.append(f"{unknown} of the runs kept no step times: their noise is assumed")
     one_run = math.hypot(spread, inside) if len(a) == len(b) == 1 else max(spread, inside)
@@ -86,6 +102,7 @@ def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN
         visible=math.expm1(visible),
         runs_needed=runs_needed(one_run, visible),
         notes=tuple(notes + _warnings(a, b)),
+        runs=(len(a), len(b)),
     )
 
 
@@ -109,12 +126,12 @@ def _measure(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, Callable[[R
     return "steps a second", lambda record: record.steps_per_s or 0.0, []
 
 
-def _other_work(record: Record) -> float:
+def _read_other_work(record: Record) -> float:
     share = record.environment.get(OTHER_WORK)
     return float(share) if isinstance(share, (int, float)) else 0.0
 
 
-def _inside(runs: Sequence[Record]) -> tuple[float, int]:
+def _measure_inner_noise(runs: Sequence[Record]) -> tuple[float, int]:
     """The noise inside one run (root mean square over the runs), and how many runs have no step times."""
     errors = [mean_error(record.step_times) for record in runs]
     known = [error for error in errors if error is not None]
@@ -140,7 +157,7 @@ def _warnings(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 def changes(a: Sequence[Record], b: Sequence[Record]) -> Changes:
     """Findings that are gone, new, or stayed. Two are the same if kind and source line are, wherever the line moved."""
-    before, after = _by_source(a), _by_source(b)
+    before, after = _index_by_source(a), _index_by_source(b)
     return Changes(
         gone=[finding for key, finding in before.items() if key not in after],
         new=[finding for key, finding in after.items() if key not in before],
@@ -148,7 +165,7 @@ def changes(a: Sequence[Record], b: Sequence[Record]) -> Changes:
     )
 
 
-def _by_source(runs: Sequence[Record]) -> dict[tuple[str, str], Finding]:
+def _index_by_source(runs: Sequence[Record]) -> dict[tuple[str, str], Finding]:
     found: dict[tuple[str, str], Finding] = {}
     for record in runs:
         for finding in record.findings:

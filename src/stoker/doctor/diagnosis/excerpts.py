@@ -1,4 +1,7 @@
-"""The user's source around each finding, kept with the record, so that a page drawn next year shows today's lines."""
+"""The user's source around each finding and each large owner of memory.
+
+It is kept with the record, so that a page drawn next year shows today's lines.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import linecache
 from collections import defaultdict
 from collections.abc import Iterable
 
-from stoker.records import Excerpt, Finding
+from stoker.records import Excerpt, Finding, MemoryOwner
 from stoker.redaction import redact_text
 
 _AROUND = 6
@@ -14,10 +17,10 @@ _MAX_EXCERPTS = 200
 _MAX_WIDTH = 300
 
 
-def excerpts(findings: Iterable[Finding], paths: dict[str, str]) -> list[Excerpt]:
-    """The lines around each finding, joined where they touch; `paths` maps displayed names to files.
+def excerpts(findings: Iterable[Finding | MemoryOwner], paths: dict[str, str]) -> list[Excerpt]:
+    """The lines around each finding or owner, joined where they touch; `paths` maps displayed names to files.
 
-    The costliest findings come first, so that they have source if there are too many.
+    The costliest come first, so that they have source if there are too many.
     """
     wanted: defaultdict[str, list[int]] = defaultdict(list)
     for finding in list(findings)[:_MAX_EXCERPTS]:

@@ -17,7 +17,7 @@ from stoker.records import ACCOUNTS, Detail, Finding, Record, Tables, WorkerRow
 def job_record(
     id: str, workers: Mapping[int, Record], exit_code: int, restarts: int, more: Sequence[Finding] = ()
 ) -> Record:
-    """The job as one run: its accounts are the mean worker's, its findings those of all, its examples the sum."""
+    """The job as one run: the workers' mean accounts, all their findings, and the sum of their examples."""
     ranks = sorted(workers)
     chief = workers[ranks[0]]
     rows = worker_rows(workers)

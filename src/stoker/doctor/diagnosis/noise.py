@@ -46,7 +46,7 @@ def _block_bootstrap(steps: Sequence[float], length: int) -> float:
     return math.sqrt(sum((mean - centre) ** 2 for mean in means) / (len(means) - 1))
 
 
-def between_runs(sides: Sequence[Sequence[float]], assumed: float) -> tuple[float, int]:
+def measure_between_runs(sides: Sequence[Sequence[float]], assumed: float) -> tuple[float, int]:
     """The spread between runs of one side as a share, and the degrees of freedom behind it.
 
     `sides` are the logarithms of the runs' speeds. The assumed spread counts as much as `_ASSUMED_WORTH` runs, so that

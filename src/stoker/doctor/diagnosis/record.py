@@ -13,10 +13,14 @@ from stoker.doctor.diagnosis.timeline import timeline_of
 from stoker.doctor.probes.measurements import Books, Measurements
 from stoker.doctor.probes.parts.device import DevicePart
 from stoker.doctor.probes.parts.environment import EnvironmentPart
+from stoker.doctor.probes.parts.memory import MemoryPart
 from stoker.doctor.probes.parts.steps import StepsPart
-from stoker.records import MemoryRow, Record, Tables
+from stoker.records import DeviceMemory, MemoryBook, MemoryOwner, MemoryRow, Record, Tables
 from stoker.redaction import redact, redact_text
 from stoker.version import __version__
+
+# Owners of memory whose lines are kept with the record.
+_OWNERS_WITH_SOURCE = 40
 
 
 @dataclass(frozen=True)
@@ -30,9 +34,9 @@ class RunFacts:
 
 
 def record(facts: RunFacts, m: Measurements, state: str, exit_code: int | None = None) -> Record:
-    """The record as of now."""
+    """The record up to now."""
     found = findings(m)
-    books, steps = m[Books], m[StepsPart]
+    books, steps, owned = m[Books], m[StepsPart], m[MemoryPart].books
     return Record(
         id=facts.id,
         program=facts.program,
@@ -53,13 +57,18 @@ def record(facts: RunFacts, m: Measurements, state: str, exit_code: int | None =
         step_times=[round(ns / 1e9, 7) for ns in steps.phase.times],
         timeline=timeline_of(m, steps.windows),
         memory=[MemoryRow(*point) for point in m[DevicePart].memory],
-        sources=excerpts(found, _paths(m)),
+        memory_book=MemoryBook(owned, m[MemoryPart].failed) if owned else None,
+        sources=excerpts([*found, *_list_large_owners(owned)], _paths(m)),
         environment=redact(dict(m[EnvironmentPart].facts)),
     )
 
 
+def _list_large_owners(books: list[DeviceMemory]) -> list[MemoryOwner]:
+    return [owner for book in books for owner in book.at_peak[:_OWNERS_WITH_SOURCE] if owner.file]
+
+
 def _paths(m: Measurements) -> dict[str, str]:
-    """From the names findings show to the files they were read from."""
+    """Map the file names that findings show to the files they were read from."""
     paths = {site[0] for part in m for site in part.sites()}
     return {shown_path(path): path for path in paths}
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from stoker.doctor.attach.sites import SiteKey, shown_path
-from stoker.doctor.probes.graph_calls import CalledFunction
 from stoker.doctor.probes.measurements import Books, Measurements
 from stoker.doctor.probes.parts.device import DevicePart
 from stoker.doctor.probes.parts.steps import StepsPart
 from stoker.doctor.probes.pipelines import Pipeline
 from stoker.doctor.probes.recorder import ACCOUNT_NAMES, EAGER, GRAPH, INPUT, SYNC, TRANSFER
-from stoker.doctor.probes.retrace import TracedFunction
 from stoker.doctor.probes.spans import Span, Window
-from stoker.doctor.stalls.shared.draft import most
+from stoker.doctor.stalls.shared.draft import find_commonest_site
 from stoker.records import Lane, SpanRow, StepRow, Timeline, TimelineSite, TimelineWindow
 
 
@@ -96,8 +94,12 @@ def _row(span: Span, sites: _Sites, origin: int) -> SpanRow:
 
 def _site(owner: object) -> SiteKey | None:
     """The user's line behind a span: the one that calls the function or reads the pipeline."""
+    # Imported here: only the program's process has such spans, and only it has loaded these probes.
+    from stoker.doctor.probes.graph_calls import CalledFunction
+    from stoker.doctor.probes.retrace import TracedFunction
+
     if isinstance(owner, (CalledFunction, Pipeline)):
-        return most(owner.sites)
+        return find_commonest_site(owner.sites)
     if isinstance(owner, TracedFunction):
         return owner.definition
     return owner if isinstance(owner, tuple) else None

@@ -6,7 +6,7 @@ from functools import partial
 
 from stoker.doctor.experiments.checking import set_variables
 from stoker.doctor.experiments.rebuilding import CannotRebuildStep, check_repeatable, replay
-from stoker.doctor.experiments.recording import RecordedStep
+from stoker.doctor.experiments.recorded_step import RecordedStep
 from stoker.doctor.experiments.timing import Way
 from stoker.doctor.experiments.trial import RepairTrial
 from stoker.records import Finding
@@ -18,5 +18,5 @@ def calls_alone(step: RecordedStep, finding: Finding) -> RepairTrial:
     if not calls:
         raise CannotRebuildStep("the recorded step calls no compiled function")
     for call in calls:
-        check_repeatable(call, step.functions)
+        check_repeatable(call, step)
     return RepairTrial(None, Way(replay(step, calls), partial(set_variables, step.before)))

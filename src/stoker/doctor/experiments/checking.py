@@ -15,7 +15,7 @@ from stoker.doctor.experiments.rebuilding import (
     is_random,
     replay,
 )
-from stoker.doctor.experiments.recording import RecordedOp, RecordedStep, is_handle, read_variables
+from stoker.doctor.experiments.recorded_step import RecordedOp, RecordedStep, is_handle, read_variables
 from stoker.tf_internals import recorded_ops
 from stoker.tf_internals.types import Tensor
 
@@ -41,11 +41,22 @@ def set_variables(state: State) -> None:
 @contextmanager
 def variables_put_back(step: RecordedStep) -> Iterator[None]:
     """Whatever happens inside, the step's variables have their values of now afterwards."""
-    current = read_variables(handle for handle, _ in step.before)
+    current = read_variables(step.handles())
     try:
         yield
     finally:
         set_variables(current)
+
+
+@contextmanager
+def functions_registered(step: RecordedStep) -> Iterator[None]:
+    """The compiled functions that the step calls are known to TensorFlow, also those that the program has dropped."""
+    dropped = [one for one in step.functions.values() if recorded_ops.register_function(one)]
+    try:
+        yield
+    finally:
+        for definition in dropped:
+            recorded_ops.drop_function(definition)
 
 
 def check_rebuilt(step: RecordedStep, ops: Sequence[RecordedOp], rebuilt: Rebuilt) -> None:
@@ -81,7 +92,7 @@ def _run_earlier_ops(step: RecordedStep, ops: Sequence[RecordedOp]) -> None:
         earlier.append(op)
     again = _needed_for(step, ops, earlier)
     for op in again:
-        check_repeatable(op, step.functions)
+        check_repeatable(op, step)
     if again:
         replay(step, again)()
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from stoker.doctor.experiments.checking import check_rebuilt
 from stoker.doctor.experiments.rebuilding import Rebuilt, check_repeatable, holds_random_op
-from stoker.doctor.experiments.recording import RecordedOp, RecordedStep, is_handle
+from stoker.doctor.experiments.recorded_step import RecordedOp, RecordedStep, is_handle
 from stoker.tf_internals import recorded_ops
 from stoker.tf_internals.types import Tensor
 
@@ -38,7 +38,7 @@ def check_call(step: RecordedStep, call: RecordedOp, rebuilt: Rebuilt) -> None:
     Raises:
         CannotRebuildStep: it cannot, or it gives something else.
     """
-    check_repeatable(call, step.functions)
+    check_repeatable(call, step)
     if not holds_random_op(call, step.functions):
         check_rebuilt(step, [call], rebuilt)
 

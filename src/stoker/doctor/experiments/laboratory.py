@@ -7,18 +7,19 @@ import gc
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from statistics import fmean
 from types import FrameType
 from typing import NamedTuple
 
-from stoker.doctor.experiments.checking import variables_put_back
+from stoker.doctor.experiments.checking import functions_registered, variables_put_back
 from stoker.doctor.experiments.marking import PartOfStep, part_of
 from stoker.doctor.experiments.rebuilding import CannotRebuildStep, add_hidden_reads
-from stoker.doctor.experiments.recording import RecordedStep
-from stoker.doctor.experiments.timing import LEAST_ROUNDS, Budget, time_in_turn
-from stoker.doctor.experiments.trials import BOUNDING, TRIALS, best_step
+from stoker.doctor.experiments.recorded_step import RecordedStep
+from stoker.doctor.experiments.timing import LEAST_ROUNDS, ExperimentBudget, time_in_turn
+from stoker.doctor.experiments.trials import ALWAYS_WORTH_IT, BOUNDING, TRIALS, WHOLE_FUNCTIONS, best_step
 from stoker.doctor.stall import find_stall
 from stoker.records import ExperimentRow, Finding, Record
-from stoker.tf_internals import recorded_ops
+from stoker.signals import handle_signals
 
 # Of the run's time, what experiments may take unless the user says otherwise; at least, and at most.
 _SHARE = 0.1
@@ -28,23 +29,73 @@ _NEGLIGIBLE = 0.02
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
+@dataclasses.dataclass(frozen=True)
+class ExperimentTerms:
+    """On what terms experiments run."""
+
+    # At most so long; None: as long as is usual for such a run.
+    seconds: float | None = None
+    # Says that they run, and how long at most; None: nobody does.
+    say: Callable[[float], None] | None = None
+    # Whether the program goes on afterwards, so that what they change has to be put back.
+    goes_on: bool = False
+
+
 def run_experiments(
-    record: Record, steps: Sequence[RecordedStep], seconds: float | None, say: Callable[[str], None]
+    record: Record, steps: Sequence[RecordedStep], terms: ExperimentTerms
 ) -> list[ExperimentRow]:
-    """Time the repairs of a run's findings, for `seconds` at most, or as long as is usual for such a run."""
+    """Time the repairs of a run's findings."""
     chosen = _worth_timing(record)
     if not chosen or not steps:
         return []
-    budget = Budget(seconds or min(_MOST_S, max(_LEAST_S, _SHARE * record.wall_s)))
-    say(f"timing the repairs for up to {budget.left_s:.0f} s (Ctrl-C skips the rest)")
-    with _signals_that_skip(budget):
-        rows = []
+    budget = ExperimentBudget(terms.seconds or min(_MOST_S, max(_LEAST_S, _SHARE * record.wall_s)))
+    if terms.say is not None:
+        terms.say(budget.left_s)
+    for step in steps:
+        step.goes_on = terms.goes_on
+    with _skip_on_signals(budget, terms):
+        rows: list[ExperimentRow] = []
+        replaced: list[frozenset[int]] = []
+        timed: dict[tuple[str, str, str], tuple[ExperimentRow, frozenset[int]]] = {}
         for number, (finding, experiment) in enumerate(chosen):
-            # Those that only bound a price take what is left.
-            sharing = sum(name not in BOUNDING for _, name in chosen[number:])
-            rows.append(_run_one(finding, experiment, steps, Budget(budget.left_s / max(1, sharing), budget)))
+            alike = (experiment, finding.file, finding.function)
+            if experiment in WHOLE_FUNCTIONS and alike in timed and not finding.detail.get("same_array"):
+                row, places = timed[alike]
+                row = dataclasses.replace(row, line=finding.line)
+            else:
+                part = ExperimentBudget(budget.left_s * _share_of_time(chosen[number:]), budget)
+                row, places = timed[alike] = _run_one(finding, experiment, steps, part)
+            rows.append(row)
+            replaced.append(places)
             gc.collect()
-        return rows
+        return _with_containers(rows, replaced)
+
+
+def _share_of_time(waiting: Sequence[tuple[Finding, str]]) -> float:
+    """What the first of these experiments may take of the time that is left: the more a finding costs, the more.
+
+    Those that only bound a price take what the others leave.
+    """
+    costs = [finding.lost_s or 0.0 for finding, name in waiting if name not in BOUNDING]
+    total = sum(costs)
+    return costs[0] / total if total > 0 and waiting[0][1] not in BOUNDING else 1.0 / max(1, len(costs))
+
+
+def _with_containers(rows: list[ExperimentRow], replaced: Sequence[frozenset[int]]) -> list[ExperimentRow]:
+    """The rows, each with those that replace the same ops and more."""
+    return [
+        dataclasses.replace(
+            row,
+            within=[
+                f"{other.kind}:{other.line}"
+                for other, others in zip(rows, replaced, strict=True)
+                if places
+                and (places < others or (places == others and other is rows[replaced.index(places)]))
+                if other is not row
+            ],
+        )
+        for row, places in zip(rows, replaced, strict=True)
+    ]
 
 
 def _worth_timing(record: Record) -> list[tuple[Finding, str]]:
@@ -56,29 +107,31 @@ def _worth_timing(record: Record) -> list[tuple[Finding, str]]:
     for finding in sorted(record.findings, key=lambda f: -(f.lost_s or 0.0)):
         stall = find_stall(finding.kind)
         name = stall.repair.experiment_of(finding) if stall is not None and stall.repair is not None else ""
-        if name in TRIALS and (finding.lost_s or 0.0) >= _NEGLIGIBLE * phase.seconds:
+        least = 0.0 if name in ALWAYS_WORTH_IT else _NEGLIGIBLE * phase.seconds
+        if name in TRIALS and (finding.lost_s or 0.0) >= least:
             found.append((finding, name))
     return sorted(found, key=lambda pair: pair[1] in BOUNDING)
 
 
 def _run_one(
-    finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: Budget
-) -> ExperimentRow:
-    """One experiment. Whatever goes wrong in it is a word in its row."""
+    finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: ExperimentBudget
+) -> tuple[ExperimentRow, frozenset[int]]:
+    """One experiment, and the ops that it replaces. Whatever goes wrong in it is a word in its row."""
     row = ExperimentRow(kind=finding.kind, file=finding.file, line=finding.line, function=finding.function)
     try:
         timed = _time(finding, experiment, steps, budget)
     except CannotRebuildStep as error:
-        return dataclasses.replace(row, failed=str(error))
+        return dataclasses.replace(row, failed=str(error)), frozenset()
     except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-        return dataclasses.replace(row, failed=f"{type(error).__name__}: {error}".splitlines()[0][:200])
+        why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        return dataclasses.replace(row, failed=why), frozenset()
     if timed is None or len(timed.repaired_s) < LEAST_ROUNDS:
-        return dataclasses.replace(row, failed="there was no time for it")
+        return dataclasses.replace(row, failed="there was no time for it"), frozenset()
     row = dataclasses.replace(row, was_s=timed.was_s, repaired_s=timed.repaired_s, covers=timed.covers)
     if timed.part is not None:
-        step_s, own_s, mean_s = timed.part
-        row = dataclasses.replace(row, step_s=step_s, own_s=own_s, mean_s=mean_s)
-    return row
+        step_s, own_s = timed.part
+        row = dataclasses.replace(row, step_s=step_s, own_s=own_s, mean_s=fmean(step_s))
+    return row, timed.places
 
 
 class _TimedRepair(NamedTuple):
@@ -89,10 +142,11 @@ class _TimedRepair(NamedTuple):
     covers: float
     # What it replaces in the steps of the run; None where no steps tell.
     part: PartOfStep | None
+    places: frozenset[int]
 
 
 def _time(
-    finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: Budget
+    finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: ExperimentBudget
 ) -> _TimedRepair | None:
     """Time one repair; None if there is no time."""
     if not budget.left_s:
@@ -100,10 +154,11 @@ def _time(
     step = best_step(steps, finding)
     if step is None:
         raise CannotRebuildStep("no step was recorded")
-    for definition in step.functions.values():
-        recorded_ops.register_function(definition)
-    add_hidden_reads(step)
-    with variables_put_back(step):
+    import tensorflow as tf
+
+    # Not in a graph or under a tape that the program may have open.
+    with tf.init_scope(), functions_registered(step), variables_put_back(step):
+        add_hidden_reads(step)
         trial = TRIALS[experiment](step, finding)
         *was, repaired = time_in_turn(trial.ways, budget)
     return _TimedRepair(
@@ -111,19 +166,26 @@ def _time(
         [seconds / trial.steps for seconds in repaired],
         round(trial.covers, 4),
         part_of(step.marks, step.count, trial.replaces),
+        trial.replaces.places | trial.replaces.gaps,
     )
 
 
 @contextmanager
-def _signals_that_skip(budget: Budget) -> Iterator[None]:
-    """Ctrl-C, or being told to end, skips the rest: the program has already ended, and as it did."""
+def _skip_on_signals(budget: ExperimentBudget, terms: ExperimentTerms) -> Iterator[None]:
+    """Ctrl-C, or being told to end, skips the rest.
+
+    A program that has ended ends as it did. One that goes on gets the signal afterwards, but for a Ctrl-C by someone
+    who was told what it does.
+    """
+    received: set[int] = set()
 
     def skip(number: int, frame: FrameType | None) -> None:
+        received.add(number)
         budget.skip()
 
-    before = {number: signal.signal(number, skip) for number in _STOPPING}
-    try:
+    with handle_signals(_STOPPING, skip):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    if terms.say is not None:
+        received.discard(signal.SIGINT)
+    for number in received if terms.goes_on else ():
+        signal.raise_signal(number)

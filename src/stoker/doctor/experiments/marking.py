@@ -9,8 +9,10 @@ This module is imported before the program starts, so it imports little and Tens
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple, TypeVar
 
 from stoker import clock
@@ -26,8 +28,6 @@ MOST_MARKS = 32
 LEAST_MARKS = 4
 # An op, with the Python before it, that took longer than this many times the usual, and so much more, was interrupted.
 _INTERRUPTED, _INTERRUPTED_NS = 1.5, 20_000
-# On a busy machine steps of compiled calls take up to so many times as long as the marked ones, though all are alike.
-_BLOCKED = 2.0
 # Python of a loop that takes longer is work by itself.
 LONG_PYTHON_NS = 500_000
 
@@ -42,8 +42,18 @@ class MarkedStep(NamedTuple):
     ended: list[int]
     # Of the time before each op, what was the program's own Python.
     python: list[int]
-    # For how long the main thread had been ready to run without a processor, up to the start.
-    waited: int
+    # Of ops that may wait for other threads of the program, the processor time of all threads, by their places; and of
+    # the Python before some ops, that of the main thread.
+    cpu: dict[int, int]
+    python_cpu: dict[int, int]
+
+    def long_gaps(self) -> frozenset[int]:
+        """The places of ops with so much Python before them that it is likely to be interrupted."""
+        return frozenset(place for place, ns in enumerate(_gaps(self)[:-1]) if ns > LONG_PYTHON_NS)
+
+    def long_runs(self) -> frozenset[int]:
+        """The places of ops that took so long that they are likely to be interrupted, or to wait."""
+        return frozenset(place for place, ns in enumerate(_runs(self)) if ns > LONG_PYTHON_NS)
 
 
 class PartOfStep(NamedTuple):
@@ -51,30 +61,36 @@ class PartOfStep(NamedTuple):
 
     step_s: list[float]
     part_s: list[float]
-    # Of all steps, marked or not, from the first marked one to the last, without waiting for a processor.
-    mean_s: float
 
 
 class Marking(Patches):
     """Marks the step that begins now."""
 
-    def __init__(self, tick: int, totals: list[int]) -> None:
+    def __init__(self, tick: int, totals: list[int], before: MarkedStep | None = None) -> None:
         super().__init__()
+        # What took long in the step that was marked before.
+        self._long_gaps = before.long_gaps() if before is not None else frozenset[int]()
+        self._long_runs = before.long_runs() if before is not None else frozenset[int]()
+        self._cpu_since: dict[int, int] = {}
+        self._python_cpu: dict[int, int] = {}
         self._tick = tick
         # The books: nanoseconds by account.
         self._totals = totals
         self._python: list[int] = []
-        self._start = self._waited = 0
+        self._start = 0
+        self._cpu: dict[int, int] = {}
         self._traced = totals[TRACE]
         self._began: list[int] = []
         self._ended: list[int] = []
 
     def begin(self) -> None:
         """Start marking."""
-        for place in (eager.op_dispatch(), eager.op_execution()):
-            self.replace(*place, self._marked)
+        self.replace(*eager.op_dispatch(), self._marked_where_long)
+        # Compiled calls come this way: they end when other threads are done.
+        self.replace(*eager.op_execution(), lambda original: self._with_cpu(self._marked(original)))
         self._python.append(self._totals[PYTHON])
-        self._waited = main_thread_wait_ns()
+        if 0 in self._long_gaps:
+            self._cpu_since[0] = time.thread_time_ns()
         self._start = clock.real_ns()
 
     def end(self) -> MarkedStep | None:
@@ -84,19 +100,46 @@ class Marking(Patches):
         if self._totals[TRACE] != self._traced:
             return None
         python = [after - before for before, after in itertools.pairwise(self._python)]
-        return MarkedStep(self._tick, self._start, end, self._began, self._ended, python, self._waited)
+        return MarkedStep(
+            self._tick, self._start, end, self._began, self._ended, python, self._cpu, self._python_cpu
+        )
 
     def _marked(self, original: Callable[..., T]) -> Callable[..., T]:
         now, note_start, note_end = clock.real_ns, self._began.append, self._ended.append
         totals, note_python = self._totals, self._python.append
+        ended, long_gaps, used = self._ended, self._long_gaps, time.thread_time_ns
+        since, cpu = self._cpu_since, self._python_cpu
 
         def run(*args: object) -> T:
-            started = now()
+            started, place = now(), len(ended)
+            if place in since:
+                cpu[place] = used() - since.pop(place)
             # An op that has to take the slower way raises here and is marked there.
             result = original(*args)
             note_end(now())
             note_start(started)
             note_python(totals[PYTHON])
+            if place + 1 in long_gaps:
+                since[place + 1] = used()
+            return result
+
+        return run
+
+    def _marked_where_long(self, original: Callable[..., T]) -> Callable[..., T]:
+        """Marked; of ops that took long in the step before, such as a wait for input, processor time is counted."""
+        marked, ended, long_runs = self._marked(original), self._ended, self._long_runs
+        if not long_runs:
+            return marked
+        counted = self._with_cpu(marked)
+        return lambda *args: (counted if len(ended) in long_runs else marked)(*args)
+
+    def _with_cpu(self, marked: Callable[..., T]) -> Callable[..., T]:
+        used, ended, cpu = time.process_time_ns, self._ended, self._cpu
+
+        def run(*args: object) -> T:
+            before = used()
+            result = marked(*args)
+            cpu[len(ended) - 1] = used() - before
             return result
 
         return run
@@ -112,7 +155,9 @@ def is_marked_tick(tick: int, recorded_at: int) -> bool:
 class OwnOps(NamedTuple):
     """Ops of a step that a repair replaces, by their places."""
 
-    places: frozenset[int]
+    places: frozenset[int] = frozenset()
+    # Ops before which all Python goes, though they stay.
+    gaps: frozenset[int] = frozenset()
     # Ops that wait for the input: only the Python before them goes.
     waits: frozenset[int] = frozenset()
     # Whether long Python between these ops, too, is the program's own work, which stays.
@@ -126,7 +171,7 @@ class OwnOps(NamedTuple):
         return 0.0 if place - 1 in self.places | self.waits else python
 
 
-NO_OPS = OwnOps(frozenset())
+NO_OPS = OwnOps()
 
 
 def part_of(marks: Sequence[MarkedStep], ops: int, own: OwnOps) -> PartOfStep | None:
@@ -136,9 +181,14 @@ def part_of(marks: Sequence[MarkedStep], ops: int, own: OwnOps) -> PartOfStep | 
     op: the end of the update ends a step.
     """
     alike = [mark for mark in marks if len(mark.ended) == ops]
-    if len(alike) < LEAST_MARKS or not own.places:
+    if len(alike) < LEAST_MARKS or not own.places | own.gaps:
         return None
-    gaps = _without_interruptions([_gaps(mark) for mark in alike])
+    # What is long, only where it was counted without interruptions.
+    counted = [mark for mark in alike if mark.python_cpu]
+    if len(counted) >= LEAST_MARKS:
+        alike = counted
+    always = frozenset.intersection(*(frozenset(mark.python_cpu) for mark in alike))
+    gaps = _without_interruptions([_gaps(mark) for mark in alike], always)
     runs = _without_interruptions([_runs(mark) for mark in alike])
     pythons = _without_interruptions([mark.python for mark in alike])
     for place in own.waits:
@@ -152,44 +202,31 @@ def part_of(marks: Sequence[MarkedStep], ops: int, own: OwnOps) -> PartOfStep | 
         part = sum(run[place] for place in own.places) + (gap[ops] if ops - 1 in own.places else 0.0)
         for place in own.places | own.waits:
             part += max(0.0, gap[place] - own.python_that_stays(place, python[place]))
+        part += sum(gap[place] for place in own.gaps - own.places)
         parts.append(part / 1e9)
-    mean_s = _mean_s(marks)
-    if own.apart and mean_s < _BLOCKED * statistics.median(steps):
-        # A compiled call blocks this thread while others of the process wait for a processor.
-        mean_s = 0.0
-    return PartOfStep(steps, parts, mean_s)
+    return PartOfStep(steps, parts)
 
 
 def _gaps(mark: MarkedStep) -> list[int]:
     """From the end of each op to the beginning of the next, and from the last to the step's end."""
     ends, starts = [mark.start, *mark.ended], [*mark.began, mark.end]
-    return [start - end for end, start in zip(ends, starts, strict=True)]
+    times = [start - end for end, start in zip(ends, starts, strict=True)]
+    return [min(ns, mark.python_cpu.get(place, ns)) for place, ns in enumerate(times)]
 
 
 def _runs(mark: MarkedStep) -> list[int]:
-    return [end - start for start, end in zip(mark.began, mark.ended, strict=True)]
+    """What each op took; other threads that it waited for may have waited for a processor, so their work counts."""
+    times = [end - start for start, end in zip(mark.began, mark.ended, strict=True)]
+    return [min(ns, mark.cpu.get(place, ns)) for place, ns in enumerate(times)]
 
 
-def _without_interruptions(rows: Sequence[Sequence[int]]) -> list[list[float]]:
-    """The steps' times, with those cut that are far beyond what is usual at their place."""
+def _without_interruptions(rows: Sequence[Sequence[int]], counted: Collection[int] = ()) -> list[list[float]]:
+    """The steps' times, with those cut that are far beyond what is usual at their place.
+
+    Processor time, which is `counted` at some places, is the program's own, however rare: the garbage collector's.
+    """
     limits = []
-    for column in zip(*rows, strict=True):
+    for place, column in enumerate(zip(*rows, strict=True)):
         usual = statistics.median_low(column)
-        limits.append(max(usual * _INTERRUPTED, usual + _INTERRUPTED_NS))
+        limits.append(math.inf if place in counted else max(usual * _INTERRUPTED, usual + _INTERRUPTED_NS))
     return [[min(value, limit) for value, limit in zip(row, limits, strict=True)] for row in rows]
-
-
-def _mean_s(marks: Sequence[MarkedStep]) -> float:
-    """Seconds of a step from the first marked one to the last, without waiting for a processor."""
-    first, last = marks[0], marks[-1]
-    steps = last.tick - first.tick
-    return (last.start - first.start - (last.waited - first.waited)) / steps / 1e9 if steps > 0 else 0.0
-
-
-def main_thread_wait_ns() -> int:
-    """For how long this thread has been ready to run without a processor; 0 where the system does not tell."""
-    try:
-        with open("/proc/thread-self/schedstat", encoding="ascii") as file:
-            return int(file.read().split()[1])
-    except OSError:
-        return 0

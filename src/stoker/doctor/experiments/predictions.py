@@ -13,7 +13,7 @@ import numpy as np
 from stoker.doctor.experiments.checking import is_same, set_variables
 from stoker.doctor.experiments.compiled_calls import check_call, fit_to_shapes, rebuild_call
 from stoker.doctor.experiments.rebuilding import CannotRebuildStep, Rebuilt
-from stoker.doctor.experiments.recording import RecordedOp, RecordedStep
+from stoker.doctor.experiments.recorded_step import RecordedOp, RecordedStep
 from stoker.doctor.experiments.timing import Way
 from stoker.doctor.experiments.trial import RepairTrial, is_at
 from stoker.records import Finding

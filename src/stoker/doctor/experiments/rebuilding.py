@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stoker.doctor.experiments.recording import (
+from stoker.doctor.experiments.recorded_step import (
     Event,
     RecordedOp,
     RecordedRead,
@@ -64,15 +64,25 @@ def is_random(op: RecordedOp) -> bool:
     return op.name in _RANDOM
 
 
-def check_repeatable(op: RecordedOp, functions: dict[str, ProtoMessage]) -> None:
+def check_repeatable(op: RecordedOp, step: RecordedStep) -> None:
     """See that running the op again does nothing that anybody could notice.
+
+    A compiled function keeps its random numbers' state where it cannot be put back: where the program goes on, the next
+    ones would be others. Of an eager op it is known how to do without (`list_repeatable`).
 
     Raises:
         CannotRebuildStep: it might.
     """
-    for name in _ops_inside(op, functions):
-        if not _is_repeatable(name):
+    if not (op.is_whole and step.lost.isdisjoint(op.inputs)):
+        raise CannotRebuildStep("the file does not hold what the step uses")
+    for name in _ops_inside(op, step.functions):
+        if not _is_repeatable(name) or (step.goes_on and name in _RANDOM and op.name in step.functions):
             raise CannotRebuildStep(f"the step runs {name}")
+
+
+def list_repeatable(step: RecordedStep, ops: Sequence[RecordedOp]) -> list[RecordedOp]:
+    """The ops that may run one by one again: where the program goes on, recorded random values are taken instead."""
+    return [op for op in ops if not (step.goes_on and is_random(op))]
 
 
 def holds_random_op(op: RecordedOp, functions: dict[str, ProtoMessage]) -> bool:
@@ -201,15 +211,18 @@ def rebuild_as_loop(step: RecordedStep, ops: Sequence[RecordedOp], turns: int) -
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         values = {n: step.values[n] for n in outside} | dict(zip(data, given, strict=True))
         _Tracer(step, values).add(ops)
+        for number in outputs:
+            values[number].set_shape(step.values[number].shape)
         return turn + 1, given, [values[number] for number in outputs]
 
-    def run(*given: Tensor) -> list[Tensor]:
+    def run(limit: Tensor, *given: Tensor) -> list[Tensor]:
         empty = [tf.zeros_like(step.values[number]) for number in outputs]
-        _, _, last = tf.while_loop(lambda turn, *_: turn < turns, body, (tf.constant(0), list(given), empty))
+        _, _, last = tf.while_loop(lambda turn, *_: turn < limit, body, (tf.constant(0), list(given), empty))
         return list(last)
 
     function = tf.function(run, autograph=False)
-    return Rebuilt(function, tuple(step.values[n] for n in data), tuple(outputs))
+    arguments = (tf.constant(turns), *(step.values[n] for n in data))
+    return Rebuilt(function, arguments, tuple(outputs))
 
 
 def _is_constant(value: Tensor) -> bool:
@@ -225,15 +238,22 @@ def _constant(value: Tensor) -> Tensor:
 
 
 def _used_elsewhere(step: RecordedStep, ops: Sequence[RecordedOp]) -> list[int]:
-    """The values of these ops that Python read, or that other ops of the step took."""
+    """The values of these ops that Python read, that other ops of the step took, or that are for the next step.
+
+    What no op of the step took, and the program still held when the step had ended, is for the next one.
+    """
     own = {id(op) for op in ops}
     made = {number for op in ops for number in op.outputs}
     used: dict[int, None] = {}
+    taken: set[int] = set()
     for event in step.events:
         if isinstance(event, RecordedRead):
             used[event.value] = None
-        elif isinstance(event, RecordedOp) and id(event) not in own:
-            used.update(dict.fromkeys(event.inputs))
+        elif isinstance(event, RecordedOp):
+            taken.update(event.inputs)
+            if id(event) not in own:
+                used.update(dict.fromkeys(event.inputs))
+    used.update(dict.fromkeys(sorted(step.held - taken)))
     return [number for number in used if number in made]
 
 

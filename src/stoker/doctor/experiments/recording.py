@@ -9,16 +9,24 @@ This module is imported before the program starts, so it imports little and Tens
 from __future__ import annotations
 
 import sys
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from types import FrameType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from stoker.doctor.attach.buffer_slot import BufferPatch
 from stoker.doctor.attach.patching import Patches
 from stoker.doctor.attach.sites import USER, SiteKey, Sites
-from stoker.doctor.experiments.marking import MOST_MARKS, MarkedStep, Marking, is_marked_tick
+from stoker.doctor.experiments.marking import Marking, is_marked_tick
+from stoker.doctor.experiments.recorded_step import (
+    Conversion,
+    Event,
+    RecordedFeed,
+    RecordedOp,
+    RecordedRead,
+    RecordedStep,
+    read_variables,
+    tensor_bytes,
+)
 from stoker.tf_internals import eager, graphs, recorded_ops
 
 if TYPE_CHECKING:
@@ -36,84 +44,7 @@ _MAX_FRAMES = 12
 MAX_BYTES = 512 * 2**20
 
 
-@dataclass(frozen=True)
-class RecordedOp:
-    """An eager op, or a call of a compiled function. Values are numbers into `RecordedStep.values`."""
-
-    name: str
-    inputs: tuple[int, ...]
-    attributes: Attributes
-    outputs: tuple[int, ...]
-    # The user's lines on the stack, innermost first.
-    stack: tuple[SiteKey, ...]
-    # Its place among the ops that TensorFlow told of; -1 for one that was put in later.
-    place: int = -1
-
-
-@dataclass(frozen=True)
-class RecordedRead:
-    """A tensor's value went to Python or NumPy."""
-
-    value: int
-    stack: tuple[SiteKey, ...]
-
-
-@dataclass(frozen=True)
-class RecordedFeed:
-    """Host data became a tensor; `convert` does it again."""
-
-    value: int
-    convert: Callable[[], Tensor]
-    stack: tuple[SiteKey, ...]
-
-
 T = TypeVar("T")
-Event: TypeAlias = "RecordedOp | RecordedRead | RecordedFeed"
-
-
-@dataclass
-class RecordedStep:
-    """One step of a source, as it was."""
-
-    source: object
-    events: list[Event] = field(default_factory=list)
-    # Every tensor of the step, and its number by its id: all are alive, so ids are unique.
-    values: list[Tensor] = field(default_factory=list)
-    numbers: dict[int, int] = field(default_factory=dict)
-    # The handles of variables, with the values they had when the step began and when it had ended.
-    before: list[tuple[Tensor, Tensor]] = field(default_factory=list)
-    after: list[tuple[Tensor, Tensor]] = field(default_factory=list)
-    # Compiled functions that it calls: the program may drop them before it ends.
-    functions: dict[str, ProtoMessage] = field(default_factory=dict)
-    nbytes: int = 0
-    # How many ops TensorFlow told of, and steps like this one at their own speed.
-    count: int = 0
-    marks: deque[MarkedStep] = field(default_factory=lambda: deque(maxlen=MOST_MARKS))
-
-    def ops(self) -> list[RecordedOp]:
-        """The ops in the order they ran."""
-        return [event for event in self.events if isinstance(event, RecordedOp)]
-
-    def number(self, tensor: Tensor) -> int:
-        """The number of a tensor, which is kept alive from now on."""
-        found = self.numbers.get(id(tensor))
-        if found is None:
-            found = self.numbers[id(tensor)] = len(self.values)
-            self.values.append(tensor)
-            self.nbytes += tensor_bytes(tensor)
-        return found
-
-
-def is_handle(tensor: Tensor) -> bool:
-    """Whether a tensor is the handle of something, not data."""
-    return tensor.dtype.name in ("resource", "variant")
-
-
-def tensor_bytes(tensor: Tensor) -> int:
-    """What a tensor takes in memory; nothing for a handle."""
-    if is_handle(tensor):
-        return 0
-    return int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
 
 
 class StepRecorder:
@@ -164,7 +95,9 @@ class StepRecorder:
     def _mark_next(self, count: StepCount) -> None:
         """Mark the step that begins, if it is one of those to be marked."""
         if self._marking is None and is_marked_tick(count.ticks, self._recorded_at[count.source]):
-            self._marking, self._marked = Marking(count.ticks, self._totals), count.source
+            marks = self.recorded[count.source].marks
+            before = marks[-1] if marks else None
+            self._marking, self._marked = Marking(count.ticks, self._totals, before), count.source
             self._marking.begin()
 
     def _stop_marking(self) -> None:
@@ -183,6 +116,7 @@ class StepRecorder:
                 self._record(watch)
         elif isinstance(watch, _Recording) and not watch.too_much:
             step = watch.step
+            step.held = _held_outside(step)
             step.functions = _functions_of(step.ops())
             step.after = read_variables(handle for handle, _ in step.before)
             self.recorded[self._source] = step
@@ -341,35 +275,22 @@ class _Recording(_Watch):
         def convert(value: object, context: object, dtype: object = None) -> Tensor:
             tensor = original(value, context, dtype)
             if self.active and not self.too_much:
-                again = _Conversion(original, value, context, dtype)
-                self._add(RecordedFeed(self.step.number(tensor), again, self._stack()))
+                again = Conversion(original, value, context, dtype)
+                self._add(RecordedFeed(self.step.number(tensor), again, self._stack(), _is_plain(value)))
             return tensor
 
         return convert
 
 
-@dataclass(frozen=True)
-class _Conversion:
-    """Makes a tensor of host data again."""
-
-    original: Callable[..., Tensor]
-    value: object
-    context: object
-    dtype: object
-
-    def __call__(self) -> Tensor:
-        return self.original(self.value, self.context, self.dtype)
+def _is_plain(value: object) -> bool:
+    return type(value).__module__ in ("numpy", "builtins")
 
 
-def read_variables(handles: Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
-    """The variables among these resources, each with its value."""
-    found = []
-    for handle in handles:
-        dtype = recorded_ops.variable_type(handle)
-        if dtype is not None:
-            (value,) = recorded_ops.run_op("ReadVariableOp", [handle], ("dtype", dtype), 1)
-            found.append((handle, value))
-    return found
+def _held_outside(step: RecordedStep) -> frozenset[int]:
+    """The tensors of a step, by number, that somebody holds beside the recording."""
+    # The list of all values and the question itself.
+    ours, values = 2, step.values
+    return frozenset(number for number in range(len(values)) if sys.getrefcount(values[number]) > ours)
 
 
 def _functions_of(ops: Iterable[RecordedOp]) -> dict[str, ProtoMessage]:

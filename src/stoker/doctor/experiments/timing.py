@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import glob
 import statistics
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
 
 from stoker import clock
 from stoker.doctor.probes.parts.steps import usable_cores
+from stoker.processors import ProcessorUse
 
 # A stretch shorter than this is mostly noise; one longer than that learns nothing more.
 _LEAST_STRETCH_S = 0.04
 _MOST_CALLS = 200
 # Of so many calls the usual one is known, whatever interrupted the others.
 _MANY_CALLS = 10
+# How many times as long experiments may last as they work.
+_MOST_PATIENCE = 2
 MOST_ROUNDS = 9
 LEAST_ROUNDS = 3
 
 
-class Budget:
-    """The time experiments may take; spent at once when somebody asks to skip the rest."""
+class ExperimentBudget:
+    """The time experiments may take; spent at once when somebody asks to skip the rest.
 
-    def __init__(self, seconds: float, whole: Budget | None = None) -> None:
-        self._end = clock.real_ns() + int(seconds * 1e9)
+    Time in which other programs have the processors is not spent, up to a limit.
+    """
+
+    def __init__(self, seconds: float, whole: ExperimentBudget | None = None) -> None:
+        self._end = time.process_time_ns() + int(seconds * 1e9)
+        self._latest = clock.real_ns() + int(seconds * _MOST_PATIENCE * 1e9)
         self._skipped: threading.Event = threading.Event() if whole is None else whole._skipped
 
     def skip(self) -> None:
@@ -36,7 +41,9 @@ class Budget:
     @property
     def left_s(self) -> float:
         """Seconds that are left."""
-        return 0.0 if self._skipped.is_set() else max(0.0, (self._end - clock.real_ns()) / 1e9)
+        if self._skipped.is_set() or clock.real_ns() > self._latest:
+            return 0.0
+        return max(0.0, (self._end - time.process_time_ns()) / 1e9)
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class Way:
     prepare: Callable[[], None] = field(default=lambda: None)
 
 
-def time_in_turn(ways: Sequence[Way], budget: Budget) -> list[list[float]]:
+def time_in_turn(ways: Sequence[Way], budget: ExperimentBudget) -> list[list[float]]:
     """Seconds of a call of each way, a value a round; fewer than `LEAST_ROUNDS` values if the time was over."""
     calls = []
     for way in ways:
@@ -69,43 +76,15 @@ def time_in_turn(ways: Sequence[Way], budget: Budget) -> list[list[float]]:
 def _seconds(run: Callable[[], object], count: int) -> float:
     """Seconds of a call on a machine that does nothing else."""
     times, now = [], clock.real_ns
-    before = _scheduled()
+    before = ProcessorUse.up_to_now()
     for _ in range(count):
         started = now()
         run()
         times.append(now() - started)
+    elapsed = sum(times)
+    stretch = ProcessorUse.up_to_now().since(before).stretch(elapsed, usable_cores())
+    usual = elapsed / stretch / count
     if count >= _MANY_CALLS:
-        # Other programs get the processor in slices longer than most of these calls, and disturb less than half.
-        return statistics.quantiles(times, n=4)[0] / 1e9
-    elapsed, after = sum(times), _scheduled()
-    stretch = _stretch(elapsed, after.ran_ns - before.ran_ns, after.waited_ns - before.waited_ns)
-    return elapsed / stretch / count / 1e9
-
-
-def _stretch(elapsed: int, ran: int, waited: int) -> float:
-    """How many times as long it took because other programs had the processors.
-
-    Threads also wait for processors that others of this process have: other programs can have had no more than is left.
-    """
-    left_over = max(0, usable_cores() * elapsed - ran)
-    return 1.0 + min(waited, left_over) / ran if ran > 0 else 1.0
-
-
-class _Scheduled(NamedTuple):
-    """Nanoseconds that the threads of this process were on a processor, and waited for one."""
-
-    ran_ns: int
-    waited_ns: int
-
-
-def _scheduled() -> _Scheduled:
-    """Up to now; nothing where the system does not tell."""
-    ran = waited = 0
-    for path in glob.glob("/proc/self/task/*/schedstat"):
-        try:
-            words = Path(path).read_text(encoding="ascii").split()
-        except OSError:
-            # The thread has just ended.
-            continue
-        ran, waited = ran + int(words[0]), waited + int(words[1])
-    return _Scheduled(ran, waited)
+        # Other programs get the processor in slices longer than most of these calls, and seldom disturb all of them.
+        usual = min(usual, statistics.quantiles(times, n=4)[0])
+    return usual / 1e9

@@ -20,7 +20,7 @@ from stoker.doctor.experiments.compiled_calls import (
     rebuild_call,
 )
 from stoker.doctor.experiments.rebuilding import CannotRebuildStep, Rebuilt
-from stoker.doctor.experiments.recording import RecordedOp, RecordedStep
+from stoker.doctor.experiments.recorded_step import RecordedOp, RecordedStep
 from stoker.doctor.experiments.timing import Way
 from stoker.doctor.experiments.trial import RepairTrial
 from stoker.records import Finding

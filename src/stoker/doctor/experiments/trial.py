@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,7 +38,22 @@ def is_at(stack: Sequence[SiteKey], finding: Finding) -> bool:
     return any((shown_path(file), line, function) == place for file, line, function in stack)
 
 
+def is_of_line(stack: Sequence[SiteKey], finding: Finding) -> bool:
+    """Whether the innermost line of a stack is the finding's; a comprehension is part of the line it is in."""
+    inside = list(
+        itertools.takewhile(lambda frame: frame[2].startswith("<") and frame[2] != "<module>", stack)
+    )
+    return is_at(stack[: len(inside) + 1], finding)
+
+
 def is_in_function(stack: Sequence[SiteKey], finding: Finding) -> bool:
     """Whether the finding's function is on a stack."""
     place = (finding.file, finding.function)
     return any((shown_path(file), function) == place for file, _, function in stack)
+
+
+def is_in_loop_of(stack: Sequence[SiteKey], finding: Finding) -> bool:
+    """Whether a stack is at the finding's line, or at another line of the code that the finding's loop is in."""
+    if is_at(stack, finding):
+        return True
+    return bool(stack) and (shown_path(stack[0][0]), stack[0][2]) == (finding.file, finding.function)

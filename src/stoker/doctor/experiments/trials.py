@@ -6,28 +6,31 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from stoker.doctor.experiments.calls_alone import calls_alone
-from stoker.doctor.experiments.checking import check_rebuilt, is_same, set_variables
+from stoker.doctor.experiments.checking import check_rebuilt, set_variables
+from stoker.doctor.experiments.host_batches import resident_data
 from stoker.doctor.experiments.marking import OwnOps
 from stoker.doctor.experiments.predictions import call_in_place_of_predict
+from stoker.doctor.experiments.reads import without_reads
 from stoker.doctor.experiments.rebuilding import (
     CannotRebuildStep,
     check_repeatable,
     is_input,
     is_random,
+    list_repeatable,
     rebuild,
     rebuild_as_loop,
     replay,
 )
-from stoker.doctor.experiments.recording import RecordedFeed, RecordedOp, RecordedStep, is_handle
+from stoker.doctor.experiments.recorded_step import RecordedFeed, RecordedOp, RecordedStep
 from stoker.doctor.experiments.timing import Way
 from stoker.doctor.experiments.traced_calls import same_graph
-from stoker.doctor.experiments.trial import RepairTrial, is_at, is_in_function
+from stoker.doctor.experiments.trial import RepairTrial, is_at, is_in_function, is_in_loop_of
 from stoker.records import Finding
 
 # Fewer ops are not what the finding is about.
 _FEW_OPS = 5
-# Steps that are run in one call.
-_TURNS = 32
+# Steps that are run in one call: so many that starting the call does not count.
+_TURNS = 256
 
 
 def function_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
@@ -36,7 +39,7 @@ def function_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
 
 
 def line_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """The eager ops of the finding's line in one compiled function."""
+    """The eager ops of the finding's line, and of what it calls, in one compiled function."""
     return _as_graph(step, [op for op in step.ops() if is_at(op.stack, finding)])
 
 
@@ -45,17 +48,17 @@ def _as_graph(step: RecordedStep, chosen: Sequence[RecordedOp]) -> RepairTrial:
     if len(ops) < _FEW_OPS:
         raise CannotRebuildStep("the recorded step holds too few of its ops")
     for op in ops:
-        check_repeatable(op, step.functions)
+        check_repeatable(op, step)
     rebuilt = rebuild(step, ops)
     checked = rebuild(step, ops, frozen=True) if any(is_random(op) for op in ops) else rebuilt
     check_rebuilt(step, ops, checked)
     prepare = partial(set_variables, step.before)
     covers = len(ops) / sum(not is_input(op) for op in step.ops())
     return RepairTrial(
-        Way(replay(step, ops), prepare),
+        Way(replay(step, list_repeatable(step, ops)), prepare),
         Way(rebuilt, prepare),
         covers=covers,
-        replaces=OwnOps(places_of(ops), places_of(op for op in chosen if is_input(op))),
+        replaces=OwnOps(places_of(ops), waits=places_of(op for op in chosen if is_input(op))),
     )
 
 
@@ -65,41 +68,19 @@ def places_of(ops: Iterable[RecordedOp]) -> frozenset[int]:
 
 
 def many_steps(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """The finding's compiled calls many times in one call."""
-    calls = _calls(step, finding)
-    check_rebuilt(step, calls, rebuild_as_loop(step, calls, 1))
+    """The finding's compiled calls, with the eager ops of their loop, many times in one call."""
+    _calls(step, finding)
+    ops = [op for op in step.ops() if is_in_loop_of(op.stack, finding) and not is_input(op)]
+    for op in ops:
+        check_repeatable(op, step)
+    check_rebuilt(step, ops, rebuild_as_loop(step, ops, 1))
     prepare = partial(set_variables, step.before)
-    one_by_one = replay(step, calls)
     return RepairTrial(
-        Way(lambda: [one_by_one() for _ in range(_TURNS)], prepare),
-        Way(rebuild_as_loop(step, calls, _TURNS), prepare),
+        None,
+        Way(rebuild_as_loop(step, ops, _TURNS), prepare),
         steps=_TURNS,
-        replaces=OwnOps(places_of(calls), apart=True),
+        replaces=OwnOps(places_of(ops), apart=True),
     )
-
-
-def resident_data(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """Rows taken from a tensor in place of host data made into one; data that stays the same is not made again."""
-    import tensorflow as tf
-
-    feeds = [
-        event for event in step.events if isinstance(event, RecordedFeed) and is_at(event.stack, finding)
-    ]
-    batches = [step.values[feed.value] for feed in feeds]
-    if not batches or any(not batch.shape.rank or is_handle(batch) for batch in batches):
-        raise CannotRebuildStep("the recorded step is not fed at that line")
-    converted = [feed.convert() for feed in feeds]
-    if not all(is_same(batch, again) for batch, again in zip(batches, converted, strict=True)):
-        raise CannotRebuildStep("the data has changed since")
-    resident = [(tf.concat([batch, batch], 0), int(batch.shape[0])) for batch in batches]
-
-    def convert() -> object:
-        return [feed.convert() for feed in feeds]
-
-    def take_rows() -> object:
-        return [] if finding.detail.get("same_array") else [rows[size : 2 * size] for rows, size in resident]
-
-    return RepairTrial(Way(convert), Way(take_rows))
 
 
 def _calls(step: RecordedStep, finding: Finding) -> list[RecordedOp]:
@@ -108,7 +89,7 @@ def _calls(step: RecordedStep, finding: Finding) -> list[RecordedOp]:
     if not calls:
         raise CannotRebuildStep("the recorded step does not call anything there")
     for op in calls:
-        check_repeatable(op, step.functions)
+        check_repeatable(op, step)
     return calls
 
 
@@ -119,9 +100,16 @@ TRIALS: dict[str, Callable[[RecordedStep, Finding], RepairTrial]] = {
     "many-steps": many_steps,
     "resident-data": resident_data,
     "same-graph": same_graph,
+    "without-reads": without_reads,
     "calls-alone": calls_alone,
     "call-in-place-of-predict": call_in_place_of_predict,
 }
+
+# One trial is that of all findings of its kind in one function.
+WHOLE_FUNCTIONS = frozenset({"resident-data"})
+
+# What the finding itself takes is little beside what goes with it.
+ALWAYS_WORTH_IT = frozenset({"resident-data", "without-reads"})
 
 # They time no repair, only what no repair can exceed.
 BOUNDING = frozenset({"calls-alone"})

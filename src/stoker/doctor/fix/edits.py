@@ -12,12 +12,12 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def apply(text: str, fixes: Sequence[Fix], valid: Callable[[str], bool]) -> tuple[str, list[Fix]]:
-    """The text with as many of the fixes as fit together, and those.
+    """Apply as many of the fixes as fit together; return the text and these fixes.
 
     Fixes are taken in order; one that touches the place of an earlier one waits for the next round. Should the
     result not be valid, fixes are added one by one and those that break it are left out.
     """
-    chosen = _compatible(text, fixes)
+    chosen = _choose_compatible(text, fixes)
     new = _edit(text, [edit for fix in chosen for edit in fix.edits])
     if not chosen or valid(new):
         return new, chosen
@@ -37,7 +37,7 @@ def parses(text: str) -> bool:
     return True
 
 
-def _compatible(text: str, fixes: Sequence[Fix]) -> list[Fix]:
+def _choose_compatible(text: str, fixes: Sequence[Fix]) -> list[Fix]:
     starts = _line_starts(text)
     taken: list[tuple[int, int]] = []
     chosen = []
@@ -65,5 +65,5 @@ def _span(starts: list[int], edit: Edit) -> tuple[int, int]:
 
 
 def _line_starts(text: str) -> list[int]:
-    """Where each line begins, by the parser's idea of a line."""
+    """Where each line begins, as the parser counts lines."""
     return [0, *(found.end() for found in _LINE_END.finditer(text))]

@@ -13,7 +13,7 @@ from pathlib import Path
 from stoker.doctor.check.checker import FileResult, check_overlaid, combine
 from stoker.doctor.check.rule import Fix, Problem
 from stoker.doctor.check.source import notebook
-from stoker.doctor.check.source.files import decode, display
+from stoker.doctor.check.source.files import decode, shorten_path
 from stoker.doctor.fix.edits import apply, parses
 from stoker.files import write_atomically
 
@@ -40,15 +40,24 @@ class FileChange:
 
     def diff(self) -> str:
         """A unified diff."""
-        name = display(self.path)
+        name = shorten_path(self.path)
         old, new = (decode(self.path, data).splitlines(keepends=True) for data in (self.before, self.after))
         return "".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"))
 
 
+@dataclass(frozen=True)
+class RepairPlan:
+    """What fixing files would change, which of them could not be read, and what stays as it is."""
+
+    changes: list[FileChange]
+    errors: list[str]
+    left: list[Problem]
+
+
 def plan(
     paths: Sequence[str], wanted: Collection[str], reports: Callable[[str, str, str], bool]
-) -> tuple[list[FileChange], list[str]]:
-    """What fixing these files would change, and which of them could not be read.
+) -> RepairPlan:
+    """What fixing these files would change.
 
     `wanted` are the safeties to apply, `reports` says whether a kind counts in a file.
     """
@@ -60,7 +69,7 @@ def plan(
     for _ in range(_ROUNDS):
         checked = combine(list(results.values()))
         changed = False
-        for path, problems in _fixable(checked.problems, wanted, reports).items():
+        for path, problems in _group_fixable(checked.problems, wanted, reports).items():
             data = overlay.get(path) or Path(path).read_bytes()
             new, done = _apply(path, data, problems)
             if done and new != data:
@@ -70,13 +79,15 @@ def plan(
                 changed = True
         if not changed:
             break
-        affected = [path for path in files if _depends(results[path], overlay)]
+        affected = [path for path in files if _depends_on_overlay(results[path], overlay)]
         results.update({result.path: result for result in check_overlaid(affected, overlay)})
     changes = [FileChange(path, before[path], overlay[path], tuple(fixed[path])) for path in sorted(overlay)]
-    return changes, combine(list(results.values())).errors
+    checked = combine(list(results.values()))
+    left = [problem for problem in checked.problems if reports(problem.kind, problem.code, problem.file)]
+    return RepairPlan(changes, checked.errors, left)
 
 
-def _fixable(
+def _group_fixable(
     problems: list[Problem], wanted: Collection[str], reports: Callable[[str, str, str], bool]
 ) -> dict[str, list[Problem]]:
     by_file: dict[str, list[Problem]] = {}
@@ -87,7 +98,7 @@ def _fixable(
     return by_file
 
 
-def _depends(result: FileResult, overlay: dict[str, bytes]) -> bool:
+def _depends_on_overlay(result: FileResult, overlay: dict[str, bytes]) -> bool:
     return result.path in overlay or any(path in overlay for path in result.consulted)
 
 
@@ -104,7 +115,7 @@ def _script(path: str, text: str, problems: list[Problem]) -> tuple[str, list[Fi
 
 
 def _notebook(path: str, text: str, problems: list[Problem]) -> tuple[str, list[Fix]]:
-    """Edit each cell by itself; magics stay as they are, since nothing is ever found in them."""
+    """Edit each cell separately; magics stay as they are, since nothing is ever found in them."""
     _, cells = notebook.read_cells(path, text)
     lines = notebook.read_raw(path, text).split("\n")
     sources: dict[int, str] = {}
@@ -119,7 +130,7 @@ def _notebook(path: str, text: str, problems: list[Problem]) -> tuple[str, list[
             new, applied = apply(source, fixes, lambda t: _cell_parses(path, t))
             sources[cell.number] = new
             done += applied
-    return notebook.with_cells(text, sources) if done else text, done
+    return notebook.replace_cells(text, sources) if done else text, done
 
 
 def _cell_parses(path: str, source: str) -> bool:

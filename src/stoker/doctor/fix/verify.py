@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stoker.errors import StokerError, UsageError
+from stoker.units import times
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
 # A number with a unit of time, or of something per time, says how fast it was, not what it computed.
@@ -22,6 +23,8 @@ _TIMED = re.compile(
 )
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _TIMED_LINE = re.compile(r"\b(?:time|took|elapsed|duration|throughput|per second|speed|eta)\b", re.IGNORECASE)
+# What sets the seed of Keras, TensorFlow or both.
+_SEED = re.compile(r"\bset_(?:random_)?seed\b|\benable_op_determinism\b")
 # Below this the difference is noise.
 _SLOWER = 0.9
 
@@ -40,15 +43,19 @@ class FixOutcome:
     startup_s: float
     steps: int
     steps_per_s: float | None
+    # Its record's.
+    run_id: str = ""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Before against after."""
+    """How the program compares before and after."""
 
     same: bool
     speedup: float
     reason: str = ""
+    # Whether it compares steps a second, as prices do.
+    of_steps: bool = False
 
     @property
     def keep(self) -> bool:
@@ -59,7 +66,7 @@ class Verdict:
         if not self.same:
             return f"results differ: {self.reason}"
         if self.speedup >= 1.05:
-            return f"same results, {self.speedup:.1f}x faster"
+            return f"same results, {times(self.speedup)} faster"
         if self.speedup >= _SLOWER:
             return f"same results, no faster ({self.speedup:.2f}x)"
         return f"same results, but slower ({self.speedup:.2f}x)"
@@ -102,6 +109,7 @@ def run(words: Sequence[str]) -> FixOutcome:
         float(record.get("accounts", {}).get("startup") or 0.0),
         int(record.get("steps") or 0),
         record.get("steps_per_s"),
+        str(record.get("id", "")),
     )
 
 
@@ -119,11 +127,26 @@ def compare(before: FixOutcome, after: FixOutcome, tolerance: float = 1e-3) -> V
         )
         if not same:
             return Verdict(False, speedup, f"{a:g} became {b:g}")
-    return Verdict(True, speedup)
+    return Verdict(True, speedup, of_steps=_have_same_steps(before, after))
+
+
+def _have_same_steps(before: FixOutcome, after: FixOutcome) -> bool:
+    return bool(before.steps == after.steps and before.steps_per_s and after.steps_per_s)
+
+
+def describe_missing_seed(words: Sequence[str]) -> str:
+    """What to try when results differ: nothing if the program sets a seed, or is not one file."""
+    path = Path(words[0])
+    if not path.is_file() or _SEED.search(path.read_text(encoding="utf-8", errors="replace")):
+        return ""
+    return (
+        f"{path.name} sets no seed, so two runs of it may differ by themselves: "
+        "call keras.utils.set_random_seed(1) at its start and try again"
+    )
 
 
 def _speedup(before: FixOutcome, after: FixOutcome) -> float:
-    if before.steps and before.steps == after.steps and before.steps_per_s and after.steps_per_s:
+    if before.steps_per_s and after.steps_per_s and _have_same_steps(before, after):
         return after.steps_per_s / before.steps_per_s
     old, new = before.wall_s - before.startup_s, after.wall_s - after.startup_s
     return old / new if new > 0 else 1.0

@@ -42,26 +42,26 @@ class Entered(scope.Region):
     def end(self, error: BaseException | None) -> None:
         """Take the patches out if this was the last guard; say what could not be said at the line."""
         hooks.release()
-        hidden = self._hidden(error)
+        hidden = self._find_hidden_error(error)
         # An error holds the frames it came through, and with them this guard.
         self._refused = self._raised = None
         if isinstance(error, GuardError):
             _cut_below_user(error.__traceback__)
         elif hidden is not None:
-            raise hidden.with_traceback(_up_to_user(error.__traceback__) if error else None) from None
+            raise hidden.with_traceback(_cut_at_user(error.__traceback__) if error else None) from None
 
-    def _hidden(self, error: BaseException | None) -> GuardError | None:
-        """Our error, where other code stands before it: the program saw another one, or none.
+    def _find_hidden_error(self, error: BaseException | None) -> GuardError | None:
+        """Our error, if other code hid it: the program saw another error, or none.
 
         C code puts its own around ours (NumPy), or tells only of "no buffer" (`memoryview`), at the very line that
         was stopped; a variable's `__repr__` swallows it.
         """
         refused = self._refused[0] if self._refused is not None else None
         if error is None:
-            swallowed = self._raised is not None and not _users(self._raised.__traceback__)
+            swallowed = self._raised is not None and not _find_user_entries(self._raised.__traceback__)
             return refused or (self._raised if swallowed else None)
         ours = refused or error.__cause__
-        users = _users(error.__traceback__)
+        users = _find_user_entries(error.__traceback__)
         if not isinstance(ours, GuardError) or ours.line is None or not users:
             return None
         last = _entries(error.__traceback__)[users[-1]]
@@ -116,7 +116,7 @@ class Entered(scope.Region):
             line.bytes += event.bytes
 
     def act(self, event: Event) -> None:
-        """The limit is passed: raise, or warn once a line, or let the report tell."""
+        """Act on a passed limit: raise, warn once per line, or leave it to the report."""
         __tracebackhide__ = True
         if event.site is None or self.limits.action == "record":
             return
@@ -221,7 +221,7 @@ def guard(
 
 def bind(function: F) -> F:
     """`function`, to run in another thread under the guards that hold here: `pool.submit(bind(work))`."""
-    carried: Any = functools.wraps(function)(hooks.bound(function, scope.current()))
+    carried: Any = functools.wraps(function)(hooks.bind(function, scope.current()))
     bound: F = carried
     return bound
 
@@ -231,14 +231,14 @@ def _cut_below_user(trace: TracebackType | None) -> None:
 
     In place: Python 3.10 raises an error on from `__exit__` with the traceback it came with, whatever it has now.
     """
-    users = _users(trace)
+    users = _find_user_entries(trace)
     if users:
         _entries(trace)[users[-1]].tb_next = None
 
 
-def _up_to_user(trace: TracebackType | None) -> TracebackType | None:
+def _cut_at_user(trace: TracebackType | None) -> TracebackType | None:
     """A copy of another's traceback that ends at the user's line."""
-    users = _users(trace)
+    users = _find_user_entries(trace)
     if not users:
         return trace
     chain: TracebackType | None = None
@@ -247,7 +247,7 @@ def _up_to_user(trace: TracebackType | None) -> TracebackType | None:
     return chain
 
 
-def _users(trace: TracebackType | None) -> list[int]:
+def _find_user_entries(trace: TracebackType | None) -> list[int]:
     """Which entries of a traceback are the user's."""
     files = [entry.tb_frame.f_code.co_filename for entry in _entries(trace)]
     return [index for index, file in enumerate(files) if SITES.kind_of(file) == USER]

@@ -43,7 +43,7 @@ class _Piece:
         scope.suspend(self._region)
 
 
-def watched_function(function: Any, make: Callable[[], scope.Region]) -> Any:
+def watch_function(function: Any, make: Callable[[], scope.Region]) -> Any:
     """`function` with a new region of `make()` around every call."""
     if inspect.isasyncgenfunction(function):
         wrapper = _async_generator(function, make)
@@ -52,11 +52,11 @@ def watched_function(function: Any, make: Callable[[], scope.Region]) -> Any:
     elif inspect.isgeneratorfunction(function):
         wrapper = _generator(function, make)
     else:
-        wrapper = _plain(function, make)
+        wrapper = _watch_plain(function, make)
     return functools.wraps(function)(wrapper)
 
 
-def _plain(function: Any, make: Callable[[], scope.Region]) -> Any:
+def _watch_plain(function: Any, make: Callable[[], scope.Region]) -> Any:
     def run(*args: Any, **kwds: Any) -> Any:
         __tracebackhide__ = True
         with _Call(make) as piece, piece:

@@ -107,7 +107,7 @@ class Hooks(Patches):
 
     def _on_conversion(self, regions: tuple[scope.Region, ...], value: Any, tensor: Any) -> None:
         __tracebackhide__ = True
-        if not self._placement.is_accelerated() and self._placement.pinned_to_host():
+        if not self._placement.is_accelerated() and self._placement.is_pinned_to_host():
             self._placement.mark(tensor)
         if data_size(value, self._array_type) is None or not self._placement.on_device(tensor):
             return
@@ -121,7 +121,7 @@ class Hooks(Patches):
             result = original(*args)
             regions = scope.current()
             if regions:
-                self._placement.made_by(args, result)
+                self._placement.note_made(args, result)
                 if len(regions) == 1 and not regions[0].limits_ops():
                     # There are so many ops: where they are not limited, one guard counts them quickly.
                     regions[0].count_op()
@@ -132,7 +132,7 @@ class Hooks(Patches):
         return execute
 
     def _carry_to_replicas(self) -> None:
-        """A strategy runs each replica's function in a thread of its own: that is still the guarded code."""
+        """A strategy runs each replica's function in its own thread: that is still the guarded code."""
 
         def run(original: Callable[..., Any]) -> Callable[..., Any]:
             def replica(thread: Any) -> Any:
@@ -143,10 +143,10 @@ class Hooks(Patches):
 
             return replica
 
-        self.replace(replica_thread(), "__init__", self._remembering)
+        self.replace(replica_thread(), "__init__", self._remember_regions)
         self.replace(replica_thread(), "run", run)
 
-    def _remembering(self, original: Callable[..., None]) -> Callable[..., None]:
+    def _remember_regions(self, original: Callable[..., None]) -> Callable[..., None]:
         def init(thread: Any, *args: Any, **kwds: Any) -> None:
             original(thread, *args, **kwds)
             thread.stoker_regions = scope.current()
@@ -154,19 +154,19 @@ class Hooks(Patches):
         return init
 
     def _carry_to_threads(self) -> None:
-        """For guards with `threads=True`: threads started and tasks submitted under them are under them too."""
+        """Extend guards with `threads=True` to the threads and tasks started under them."""
         from concurrent.futures import ThreadPoolExecutor
 
         def submit(original: Callable[..., Any]) -> Callable[..., Any]:
             def submit_carried(pool: Any, function: Any, /, *args: Any, **kwds: Any) -> Any:
-                return original(pool, _carrying(function), *args, **kwds)
+                return original(pool, _carry_regions(function), *args, **kwds)
 
             return submit_carried
 
         def start(original: Callable[..., Any]) -> Callable[..., Any]:
             def start_carried(thread: Any) -> Any:
-                if _wanted_by_threads():
-                    thread.run = _carrying(thread.run)
+                if _list_inherited_regions():
+                    thread.run = _carry_regions(thread.run)
                 return original(thread)
 
             return start_carried
@@ -175,19 +175,19 @@ class Hooks(Patches):
         self.replace(threading.Thread, "start", start)
 
 
-def _wanted_by_threads() -> tuple[scope.Region, ...]:
+def _list_inherited_regions() -> tuple[scope.Region, ...]:
     """The regions a new thread inherits: all, if one of the guards asks for it."""
     regions = scope.current()
     wanted = any(region.open and region.wants_threads() for region in regions)
     return regions if wanted else ()
 
 
-def _carrying(function: Callable[..., Any]) -> Callable[..., Any]:
-    regions = _wanted_by_threads()
-    return bound(function, regions) if regions else function
+def _carry_regions(function: Callable[..., Any]) -> Callable[..., Any]:
+    regions = _list_inherited_regions()
+    return bind(function, regions) if regions else function
 
 
-def bound(function: Callable[..., Any], regions: tuple[scope.Region, ...]) -> Callable[..., Any]:
+def bind(function: Callable[..., Any], regions: tuple[scope.Region, ...]) -> Callable[..., Any]:
     """`function`, to be run anywhere as if under these regions."""
 
     def run(*args: Any, **kwds: Any) -> Any:
@@ -206,7 +206,7 @@ def acquire() -> None:
     """One more guard is open.
 
     Raises:
-        UsageError: there is no TensorFlow, or none the guard was written for.
+        UsageError: TensorFlow is missing, or is a version the guard was not written for.
     """
     global _open, _hooks
     with _lock:

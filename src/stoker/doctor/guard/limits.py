@@ -22,7 +22,7 @@ class GuardLimit:
     text: str
 
     def is_exceeded(self, count: int, size: int) -> bool:
-        """Whether so many events with so many bytes are too many."""
+        """Whether this many events and bytes exceed the limit."""
         return (size if self.in_bytes else count) > self.most
 
 

@@ -58,7 +58,7 @@ class Placement:
         self._homes: dict[str, int] = {}
 
     def begin(self) -> None:
-        """The first guard opens: nothing is known of tensors made before."""
+        """Begin when the first guard opens: nothing is known about tensors made earlier."""
         self._on_host.clear()
         self._thread = eager.thread_state()
 
@@ -77,7 +77,7 @@ class Placement:
             return "device:CPU:" not in tensor.backing_device
         return tensor.dtype != self._int32 and tensor not in self._on_host
 
-    def made_by(self, call: tuple[Any, ...], result: Any) -> None:
+    def note_made(self, call: tuple[Any, ...], result: Any) -> None:
         """An eager op made tensors; they may be the host's. `call` is context, op, name, inputs and attributes."""
         if self._accelerated or self.is_accelerated():
             return
@@ -88,10 +88,10 @@ class Placement:
         if home == _OF_INPUT:
             if call[3] in self._on_host:
                 self.mark(result)
-        elif home == _HOST or self.pinned_to_host():
+        elif home == _HOST or self.is_pinned_to_host():
             self.mark(result)
 
-    def pinned_to_host(self) -> bool:
+    def is_pinned_to_host(self) -> bool:
         """Whether the program is inside a `tf.device` scope of the CPU; a strategy's own scopes are not meant."""
         name = self._thread.device_name
         return bool(name) and "CPU" in name and not self._has_strategy()
@@ -104,7 +104,7 @@ class Placement:
 
 
 def _home(op: str) -> int:
-    """Where an op leaves its result, if nobody says otherwise."""
+    """Where an op leaves its result by default."""
     if op in _SAME_PLACE:
         return _OF_INPUT
     return _DEVICE if op not in _PIPELINE_OPS and has_gpu_kernel(op) else _HOST

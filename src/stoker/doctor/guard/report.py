@@ -110,7 +110,7 @@ class Report:
         parts = [self.headline(kind) + "\n" + self._lines(kind) for kind in KINDS if kind in self.over]
         if not parts:
             parts = [", ".join(amount(kind, self.counts[kind]) for kind in KINDS)]
-        return "\n".join(parts + self._apart())
+        return "\n".join(parts + self._describe_rest())
 
     def headline(self, kind: str) -> str:
         """`3 syncs, over the limit of 0`."""
@@ -127,7 +127,7 @@ class Report:
             shown.append(f"  ... and {len(lines) - _MAX_LINES} more lines")
         return "\n".join([*shown, f"  → {advice(kind)}"])
 
-    def _apart(self) -> list[str]:
+    def _describe_rest(self) -> list[str]:
         apart = [f"  allowed, {reason}: {_amounts(counts)}" for reason, counts in self.allowed.items()]
         if self.warmup:
             apart.append(f"  in warm-up: {_amounts(self.warmup)}")
@@ -188,7 +188,9 @@ def error_of(report: Report, line: Line) -> GuardError:
 
 def message(report: Report, line: Line) -> str:
     """What happened at this line, and what to do."""
-    return "\n".join([report.headline(line.kind), line.text(), f"  → {advice(line.kind)}", *report._apart()])
+    return "\n".join(
+        [report.headline(line.kind), line.text(), f"  → {advice(line.kind)}", *report._describe_rest()]
+    )
 
 
 def advice(kind: str) -> str:

@@ -50,7 +50,7 @@ class Region:
         """Take in an eager op without its line."""
 
     def wants_threads(self) -> bool:
-        """Whether threads started here are to be watched too."""
+        """Whether threads started here are watched as well."""
         return False
 
     def begin_step(self, rank: int, source: object) -> None:
@@ -138,10 +138,10 @@ class Entrance(Generic[R]):
         region.end(error)
 
     def __call__(self, function: F) -> F:
-        """As a decorator: every call is a region of its own."""
-        from stoker.doctor.guard.functions import watched_function
+        """As a decorator: every call is a separate region."""
+        from stoker.doctor.guard.functions import watch_function
 
-        decorated: F = watched_function(function, self._make)
+        decorated: F = watch_function(function, self._make)
         return decorated
 
 

@@ -34,7 +34,7 @@ class _Function:
 
 
 class _Here(threading.local):
-    """Of one thread."""
+    """The state of one thread."""
 
     tracing = False
     silent = False
@@ -76,7 +76,7 @@ class TracingHooks(Patches):
                 self.replace(callbacks, f"on_{phase}_batch_end", partial(self._batch_end, phase))
 
     def silence_steps(self, silent: bool) -> None:
-        """Of several replicas' threads only one tells the steps."""
+        """Let only one of several replicas' threads count the steps."""
         self._here.silent = silent
 
     def _creation(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,7 +101,7 @@ class TracingHooks(Patches):
             return
         where = definition(options.python_function)
         name = getattr(options.python_function, "__name__", "") or (where[2] if where else "function")
-        changes = _nearest(function_type, options.function_cache)
+        changes = _compare_with_nearest(function_type, options.function_cache)
         if changes:
             told = "; ".join(f"`{c.argument}`: {c.old} → {c.new}" for c in changes)
             deliver(regions, Event(RETRACES, site, 0, lambda: f"`{name}` traced again, {told}"))
@@ -125,7 +125,7 @@ class TracingHooks(Patches):
             if not regions or here.tracing or not self._eagerly():
                 return original(function, *args, **kwds)
             outer = here.calling
-            here.calling = known = self._known(function)
+            here.calling = known = self._look_up(function)
             if known.is_step:
                 self._begin(regions, CALLS if known.rank is None else known.rank, known.number)
             try:
@@ -134,13 +134,13 @@ class TracingHooks(Patches):
                 here.calling = outer
             if known.rank is None:
                 self._grade(regions, known, function)
-            if not self._placement.is_accelerated() and self._placement.pinned_to_host():
+            if not self._placement.is_accelerated() and self._placement.is_pinned_to_host():
                 self._placement.mark(self._flatten(result))
             return result
 
         return call
 
-    def _known(self, function: Any) -> _Function:
+    def _look_up(self, function: Any) -> _Function:
         number, functions = id(function), self._functions
         known = functions.get(number)
         if known is None:
@@ -153,7 +153,7 @@ class TracingHooks(Patches):
         return known
 
     def _grade(self, regions: tuple[scope.Region, ...], known: _Function, function: Any) -> None:
-        """After its first trace a function tells whether a call of it is a training step."""
+        """Note, after a function's first trace, whether a call of it is a training step."""
         graphs = [concrete.graph for concrete in functions.traces(function)]
         known.rank = TRAINING if any(updates_variables(graph) for graph in graphs) else CALLS
         for region in regions:
@@ -198,7 +198,7 @@ class TracingHooks(Patches):
             region.begin_step(rank, source)
 
 
-def _nearest(function_type: Any, cache: Any) -> list[ArgumentChange]:
+def _compare_with_nearest(function_type: Any, cache: Any) -> list[ArgumentChange]:
     """What differs from the most similar signature the function was traced with; nothing if it never was."""
     if cache is None:
         return []

@@ -27,7 +27,7 @@ class PricedProblem:
 
 @dataclass(frozen=True)
 class CheckedText:
-    """One document as it was checked. While its text does not parse, the findings before that stay."""
+    """One document as it was checked. While its text does not parse, the earlier findings stay."""
 
     text: str
     problems: tuple[PricedProblem, ...]

@@ -92,19 +92,19 @@ class CheckServer(LanguageServer):
         return document, checked
 
 
-async def _opened(server: CheckServer, params: types.DidOpenTextDocumentParams) -> None:
+async def _check_opened(server: CheckServer, params: types.DidOpenTextDocumentParams) -> None:
     await server.check_after(0)
 
 
-async def _changed(server: CheckServer, params: types.DidChangeTextDocumentParams) -> None:
+async def _check_changed(server: CheckServer, params: types.DidChangeTextDocumentParams) -> None:
     await server.check_after(_PAUSE_S)
 
 
-async def _saved(server: CheckServer, params: types.DidSaveTextDocumentParams) -> None:
+async def _check_saved(server: CheckServer, params: types.DidSaveTextDocumentParams) -> None:
     await server.check_after(0)
 
 
-async def _closed(server: CheckServer, params: types.DidCloseTextDocumentParams) -> None:
+async def _forget_closed(server: CheckServer, params: types.DidCloseTextDocumentParams) -> None:
     server.clear(params.text_document.uri)
     await server.check_after(_PAUSE_S)
 
@@ -133,10 +133,10 @@ def _hover(server: CheckServer, params: types.HoverParams) -> types.Hover | None
 def make_server() -> CheckServer:
     """A server with all it answers to."""
     server = CheckServer()
-    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(_opened)
-    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(_changed)
-    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(_saved)
-    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(_closed)
+    server.feature(types.TEXT_DOCUMENT_DID_OPEN)(_check_opened)
+    server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(_check_changed)
+    server.feature(types.TEXT_DOCUMENT_DID_SAVE)(_check_saved)
+    server.feature(types.TEXT_DOCUMENT_DID_CLOSE)(_forget_closed)
     server.feature(types.TEXT_DOCUMENT_CODE_ACTION, _ACTIONS)(_act)
     server.feature(types.TEXT_DOCUMENT_HOVER)(_hover)
     return server

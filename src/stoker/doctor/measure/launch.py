@@ -22,7 +22,8 @@ from pathlib import Path
 from stoker import clock
 from stoker.doctor.diagnosis.record import RunFacts
 from stoker.doctor.measure import bootstrap
-from stoker.doctor.measure.child import ChildSettings
+from stoker.doctor.measure.child_settings import ChildSettings
+from stoker.doctor.measure.experiment_options import AS_USUAL, ExperimentOptions
 from stoker.doctor.measure.run import finish_record
 from stoker.errors import RecordError, UsageError
 from stoker.periodic import Every
@@ -38,14 +39,6 @@ RUN_ID = "STOKER_RUN_ID"
 _LOG_LEVEL_IS_DYNAMIC = (2, 21)
 # How often the record goes to the store while the program runs.
 _LOOK_EVERY_S = 2.0
-
-
-@dataclasses.dataclass(frozen=True)
-class ExperimentOptions:
-    """Seconds for timing repairs at the end of the run (None: as long as is usual, 0: none), and whether to say so."""
-
-    seconds: float | None = None
-    announced: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +88,7 @@ class LaunchedProgram:
         target: Target,
         device: Mapping[str, object] | None = None,
         store: str | None = None,
-        experiments: ExperimentOptions = ExperimentOptions(),
+        experiments: ExperimentOptions = AS_USUAL,
     ) -> None:
         record_files.prepare()
         # The job of a worker has chosen the worker's id.
@@ -113,7 +106,7 @@ class LaunchedProgram:
         self.environment = _environment(self.path, facts, target.user_root, device, store, experiments)
 
     def look(self, drawn: bool) -> Record | None:
-        """The record as the program last saved it; None if there is none to read. Now and then it goes to the store.
+        """The record as the program last saved it; None if there is none to read. At times it is copied to the store.
 
         Unless the record is `drawn`, it is read only as often as the store needs it.
         """

@@ -9,6 +9,7 @@ run.keep(record)  # at `run.path`
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
@@ -20,13 +21,18 @@ from stoker.doctor.diagnosis.timeline import timeline_of
 from stoker.doctor.measure.heartbeat import Heartbeat
 from stoker.doctor.probes.measurements import Books, Measurements
 from stoker.doctor.probes.parts.windows import WindowsPart
-from stoker.doctor.probes.session import Session
-from stoker.doctor.probes.tensorflow_events import WindowEvents
 from stoker.records import ExperimentRow, ProfilerEvent, ProfilerWindow, Record
 from stoker.tracking.store import record_files
 
 if TYPE_CHECKING:
+    from stoker.doctor.measure.step_experiments import StepExperiments
+    from stoker.doctor.probes.session import Session
+    from stoker.doctor.probes.tensorflow_events import WindowEvents
     from stoker.tracking.store.tracking import TrackedRun
+
+
+# Those that measure now: a cell may hold a `fit` with a watch of its own.
+_open: list[MeasuredRun] = []
 
 
 class MeasuredRun:
@@ -37,6 +43,7 @@ class MeasuredRun:
         self.path = path
         self._facts = facts
         self._heartbeat: Heartbeat | None = None
+        self._experiments: StepExperiments | None = None
         # The run in the store; for a program under `stoker run`, the parent process holds it.
         self._kept: TrackedRun | None = None
         # Windows of the profiler: how many have been converted, and those not yet saved.
@@ -46,8 +53,22 @@ class MeasuredRun:
     @classmethod
     def here(cls, program: str) -> MeasuredRun:
         """A run that begins now, in a process that has already imported TensorFlow."""
+        # Imported here: `stoker run` itself measures nothing in its own process.
+        from stoker.doctor.probes.session import Session
+
         facts = RunFacts(record_files.new_id(), program, [], clock.utc_timestamp())
         return cls(facts, Session(clock.now_ns()), record_files.path_of(facts.id))
+
+    def record_steps(self, seconds: float | None, announced: bool, skip: str = "Ctrl-C") -> None:
+        """Time the repairs when the run ends, for `seconds` at most (None: as long as is usual, 0: not at all).
+
+        The program goes on after that. Inside another run, which times them itself, nothing is timed here.
+        """
+        from stoker.doctor.measure.step_experiments import StepExperiments
+        from stoker.tracking.store import inherited
+
+        if seconds != 0.0 and inherited.run is None:
+            self._experiments = StepExperiments(self.session, seconds, announced, goes_on=True, skip=skip)
 
     def begin(self, poll: Callable[[], None] | None = None) -> None:
         """Attach to TensorFlow and start the heartbeat, which calls `poll`, or the session's if none is given."""
@@ -55,6 +76,7 @@ class MeasuredRun:
         from stoker.tracking.store import measured
 
         self._kept = measured.begin(self._facts.id, self._facts.program, self._facts.argv, "watch")
+        _open.append(self)
         self.session.attach_now()
         self.beat(poll or self.session.poll, lambda: None)
 
@@ -64,7 +86,7 @@ class MeasuredRun:
         self._heartbeat.start()
 
     def look(self) -> Record:
-        """The record as of now."""
+        """The record up to now."""
         made = record(self._facts, self.session.measurements(), "running")
         if self._kept is not None:
             from stoker.tracking.store import measured
@@ -73,13 +95,16 @@ class MeasuredRun:
         return made
 
     def save(self) -> None:
-        """Save the record as of now."""
+        """Save the record up to now."""
         self._write(self._record(self.session.measurements(), "running"))
 
     def end(self, exit_code: int) -> Record:
         """Close the books and leave TensorFlow as it was; returns the record, finished and priced."""
         made = self._record(self._close(), "ended")
-        self.session.detach()
+        self._detach()
+        if exit_code == 0 and self._experiments is not None and not _open:
+            made = _with_experiments(made, self._experiments)
+        self._experiments = None
         return finish_record(made, exit_code)
 
     def keep(self, made: Record) -> None:
@@ -101,7 +126,7 @@ class MeasuredRun:
         self._write(made)
         rows = experiment(made) if experiment is not None else []
         if rows:
-            self._write(dataclasses.replace(made, tables=dataclasses.replace(made.tables, experiments=rows)))
+            self._write(_with_rows(made, rows))
 
     def abandon(self, wait: bool = True) -> None:
         """Leave TensorFlow as it was and save nothing. Call it without `wait` from the heartbeat's own thread."""
@@ -109,7 +134,14 @@ class MeasuredRun:
             self._heartbeat.stop(wait)
         if self._kept is not None:
             self._kept.finish("failed")
+        self._detach()
+
+    def _detach(self) -> None:
+        if self._experiments is not None:
+            self._experiments.stop()
         self.session.detach()
+        if self in _open:
+            _open.remove(self)
 
     def _close(self) -> Measurements:
         # The run ends here: closing our books is not part of it.
@@ -132,12 +164,27 @@ class MeasuredRun:
             self._unsaved = []
 
 
+def _with_experiments(made: Record, experiments: StepExperiments) -> Record:
+    """The record with what was timed. A fault of ours in it must not reach the program, which goes on."""
+    try:
+        # In a context of its own: a guard around the loop must not hear of it.
+        rows = contextvars.Context().run(experiments.run, made)
+    except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
+        note = f"repairs could not be timed ({type(error).__name__}: {error}); prices are modelled"
+        return dataclasses.replace(made, notes=[*made.notes, note])
+    return _with_rows(made, rows) if rows else made
+
+
+def _with_rows(made: Record, rows: list[ExperimentRow]) -> Record:
+    return dataclasses.replace(made, tables=dataclasses.replace(made.tables, experiments=rows))
+
+
 def finish_record(made: Record, exit_code: int) -> Record:
     """The record of a run that has ended, with its exit code and its prices."""
     # Imported here: the program's process does not need it, and would pay for it before the program starts.
-    from stoker.doctor.pricing.prices import priced
+    from stoker.doctor.pricing.prices import price_record
 
-    return priced(dataclasses.replace(made, exit_code=exit_code, state="finished"))
+    return price_record(dataclasses.replace(made, exit_code=exit_code, state="finished"))
 
 
 def _window(m: Measurements, window: WindowEvents) -> ProfilerWindow:

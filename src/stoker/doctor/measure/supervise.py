@@ -65,7 +65,7 @@ def exit_code_of(status: int) -> int:
     return status if status >= 0 else 128 - status
 
 
-def end_like(status: int) -> int:
+def end_like_program(status: int) -> int:
     """End as the program did: with its exit code, or by the signal that ended it."""
     if status >= 0:
         return status

@@ -40,16 +40,21 @@ def repair_of(kind: str) -> Repair:
 
 def told_s(program: Program, finding: Finding) -> float:
     """Seconds of a step that the run's sums give to the finding; without sums, all there is."""
-    timed = repair_of(finding.kind).timed(program, finding)
+    repair = repair_of(finding.kind)
+    timed = repair.timed(program, finding)
     if timed is not None and timed.replaces:
         return timed.replaced_s
-    seconds = repair_of(finding.kind).measured_s(finding)
+    seconds = repair.measured_s(finding)
     if seconds is None or not program.count:
         return math.inf
-    return seconds / program.count
+    if program.undisturbed == 1.0:
+        return seconds / program.count
+    # Where it was counted how long it waited for a processor, that tells better than the whole run.
+    waited = finding.detail.get("waited_share")
+    return seconds / program.count * (program.undisturbed if waited is None else 1 - waited)
 
 
-def loosened(program: Program, findings: Iterable[Finding]) -> Program:
+def release_foreign_ops(program: Program, findings: Iterable[Finding]) -> Program:
     """The program with eager ops freed of the label of a tape that they are not of.
 
     Ops are labelled by the tape opened last, while a finding stands at the first tape of its function, and a model may
@@ -84,7 +89,7 @@ def _without_surplus(program: Program, finding: Finding) -> Program:
     def split(piece: Piece) -> list[Piece]:
         if piece.name != TAPE or not repair.is_own(piece, finding):
             return [piece]
-        return [_scaled(piece, part), replace(_scaled(piece, 1 - part), site=None)]
+        return [_scale(piece, part), replace(_scale(piece, 1 - part), site=None)]
 
     return program.with_steps(lambda step: [q for p in step for q in split(p)])
 
@@ -111,10 +116,10 @@ def with_marked_parts(program: Program, findings: Iterable[Finding]) -> Program:
         if not _may_be_marked(piece, own, apart):
             return [piece]
         mine = [
-            replace(_scaled(piece, seconds / whole), account=account, site=site, name="")
+            replace(_scale(piece, seconds / whole), account=account, site=site, name="")
             for site, (seconds, account) in own.items()
         ]
-        rest = _scaled(piece, 1 - wanted / whole)
+        rest = _scale(piece, 1 - wanted / whole)
         return [*mine, replace(rest, site=None)] if rest.seconds > 0 else mine
 
     return program.with_steps(lambda step: [q for p in step for q in split(p)])
@@ -125,7 +130,7 @@ def _may_be_marked(piece: Piece, own: Collection[Site], apart: Collection[str]) 
     return piece.account not in apart and (piece.site is None or piece.site in own)
 
 
-def shared_out(program: Program, findings: Iterable[Finding]) -> Program:
+def share_out(program: Program, findings: Iterable[Finding]) -> Program:
     """The program with each finding's own pieces labelled as its own: findings of whole calls first, dearest first."""
     kinds: defaultdict[str, list[Finding]] = defaultdict(list)
     priced = [finding for finding in findings if has_repair(finding.kind)]
@@ -134,11 +139,11 @@ def shared_out(program: Program, findings: Iterable[Finding]) -> Program:
     ):
         kinds[finding.kind].append(finding)
     for alike in kinds.values():
-        program = _among(program, alike)
+        program = _share_alike(program, alike)
     return program
 
 
-def _among(program: Program, alike: list[Finding]) -> Program:
+def _share_alike(program: Program, alike: list[Finding]) -> Program:
     """The program with what findings of one kind hold shared out among them, as the sums have it.
 
     The sums hold the first call, too, which may have taken longer than many others: where they are more than there is,
@@ -156,11 +161,11 @@ def _among(program: Program, alike: list[Finding]) -> Program:
     told = [told_s(program, finding) for finding in alike]
     scale = there / sum(told) if there < sum(told) < math.inf else 1.0
     for finding, seconds in zip(alike, told, strict=True):
-        program = claimed(program, finding, most=seconds * scale)
+        program = claim_own(program, finding, most=seconds * scale)
     return program
 
 
-def claimed(program: Program, finding: Finding, most: float = math.inf) -> Program:
+def claim_own(program: Program, finding: Finding, most: float = math.inf) -> Program:
     """The program with what is the finding's own, and bears no label yet, labelled; of that, `most` at most."""
     repair = repair_of(finding.kind)
     left = min(told_s(program, finding), most) - repair.own_s(program, finding)
@@ -186,11 +191,11 @@ def _split(piece: Piece, account: str, part: float, finding: Finding) -> list[Pi
     if part >= 1.0:
         return [mine]
     # The device goes on after the whole of it; after the first part alone it would for that part's share of the time.
-    first = replace(_scaled(piece, 1 - part), tail=piece.tail * (1 - part))
-    return [first, _scaled(mine, part)]
+    first = replace(_scale(piece, 1 - part), tail=piece.tail * (1 - part))
+    return [first, _scale(mine, part)]
 
 
-def _scaled(piece: Piece, factor: float) -> Piece:
+def _scale(piece: Piece, factor: float) -> Piece:
     return replace(
         piece, seconds=piece.seconds * factor, wait=piece.wait * factor, device=piece.device * factor
     )
@@ -200,7 +205,7 @@ def held_s(program: Program, findings: Iterable[Finding]) -> float:
     """Seconds of a step that these findings hold, each second counted once."""
     held, waited = 0.0, 0.0
     for finding in findings:
-        program = claimed(program, finding)
+        program = claim_own(program, finding)
         # Windows show the structure, the sums are exact.
         repair = repair_of(finding.kind)
         labelled = repair.own_s(program, finding)

@@ -85,7 +85,7 @@ def fleet_of(
         start = record.accounts.get("startup", 0.0) + record.accounts.get("trace", 0.0)
         restart_s = _NOTICED_S + start
     return Fleet(
-        step_s=(phase.seconds - _exchanged_s(record, phase)) / phase.steps,
+        step_s=(phase.seconds - _find_exchange_s(record, phase)) / phase.steps,
         step_times=record.step_times,
         gradient_bytes=phase.gradient_bytes,
         bandwidth=bandwidth,
@@ -97,7 +97,7 @@ def fleet_of(
     )
 
 
-def _exchanged_s(record: Record, phase: SteppingRow) -> float:
+def _find_exchange_s(record: Record, phase: SteppingRow) -> float:
     """What a run that was a worker already spent on its peers: a job of another size has an exchange of its own."""
     windows = record.tables.sums
     share = windows.graph_communication_ns / windows.graph_ns if windows.graph_ns else 0.0

@@ -12,8 +12,18 @@ from collections.abc import Callable, Sequence
 
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing import tuner_gain
-from stoker.doctor.pricing.claims import ceiling, has_repair, held_s, repair_of, shared_out
-from stoker.doctor.pricing.repairs import freed, is_marked, is_measured, repaired, timed_s, uncertain
+from stoker.doctor.pricing.claims import ceiling, has_repair, held_s, repair_of, share_out
+from stoker.doctor.pricing.measured import measured_gain
+from stoker.doctor.pricing.ranking import raise_to_dearest, sort_for_repair
+from stoker.doctor.pricing.repairs import (
+    apply_repairs,
+    is_marked,
+    is_measured,
+    list_timed_s,
+    list_uncertain_parts,
+    sum_freed,
+)
+from stoker.doctor.pricing.verified import find_verified_gain, find_verified_row
 from stoker.doctor.probes.parts.eager import SAMPLE_S
 from stoker.doctor.replay.program import Program
 from stoker.doctor.replay.simulation import Draw, draws, seconds_per_step
@@ -38,7 +48,7 @@ MEASURED, MODELLED = "measured", "modelled"
 BASIS = "speed-ups are of steps a second after the first step: start-up and the first trace are left out"
 
 
-def priced(record: Record) -> Record:
+def price_record(record: Record) -> Record:
     """The record with the prices put in; as it is, if it holds nothing to replay."""
     program = programs.of(record)
     measured = [f for f in record.findings if f.evidence == "measured" and has_repair(f.kind)]
@@ -46,11 +56,14 @@ def priced(record: Record) -> Record:
         return record
     findings = [with_price(f, program) if f in measured else f for f in record.findings]
     measured = [f for f in findings if f.what_if is not None]
-    places = order(program, measured)
-    # In the order of repair; what is not in it by what it was found to cost.
-    rank = {(place.kind, place.file, place.line): number for number, place in enumerate(places)}
-    findings.sort(key=lambda f: rank.get((f.kind, f.file, f.line), len(rank)))
-    together = Repairs(all=what_if(program, measured), order=places, assumptions=assumptions(measured))
+    all_of_them = raise_to_dearest(what_if(program, measured), measured)
+    # Some of these figures may be measured and others modelled: no part gains more than all.
+    places = [
+        dataclasses.replace(place, together=min(place.together, all_of_them.speedup))
+        for place in order(program, measured)
+    ]
+    together = Repairs(all=all_of_them, order=places, assumptions=assumptions(measured))
+    findings = sort_for_repair(findings, places)
     return dataclasses.replace(record, findings=findings, what_if=together)
 
 
@@ -59,8 +72,12 @@ def with_price(finding: Finding, program: Program) -> Finding:
     if not is_known(finding, program):
         return dataclasses.replace(finding, what_if=None)
     gain = tuner_gain.of(program, finding)
-    detail = finding.detail if gain is None else Detail(**{**finding.detail, "tuner": gain})
-    return dataclasses.replace(finding, what_if=what_if(program, [finding]), detail=detail)
+    price = what_if(program, [finding])
+    if gain is None:
+        return dataclasses.replace(finding, what_if=price)
+    # One finding, one price.
+    gain["speedup"] = [price.low, price.high]
+    return dataclasses.replace(finding, what_if=price, detail=Detail(**{**finding.detail, "tuner": gain}))
 
 
 def is_known(finding: Finding, program: Program) -> bool:
@@ -69,14 +86,14 @@ def is_known(finding: Finding, program: Program) -> bool:
     return lost < _NEGLIGIBLE or held_s(program, [finding]) > 0
 
 
-def _unchanged(program: Program, draw: Draw) -> Program:
+def _leave_unchanged(program: Program, draw: Draw) -> Program:
     return program
 
 
 def what_if(
     program: Program,
     findings: Sequence[Finding],
-    then: Callable[[Program, Draw], Program] = _unchanged,
+    then: Callable[[Program, Draw], Program] = _leave_unchanged,
     unknown: Sequence[str] = (),
     examples: float = 1.0,
 ) -> WhatIf:
@@ -85,31 +102,59 @@ def what_if(
     `then` changes the repaired program further, which makes `unknown` what is not known exactly; `examples` is how
     many times the examples a step then has.
     """
+    if then is not _leave_unchanged:
+        return _price_by_run(program, findings, then, unknown, examples)
+    row = find_verified_row(program, findings, _select_weighty(program, findings))
+    if row is not None:
+        return row.price(Limit.of(program, findings).share)
+    answer, least = (
+        _price_by_run(program, findings, then, unknown, examples),
+        find_verified_gain(program, findings),
+    )
+    if answer.speedup >= least:
+        return answer
+    return dataclasses.replace(answer, speedup=round(least, 3), high=round(max(answer.high, least), 3))
+
+
+def _price_by_run(
+    program: Program,
+    findings: Sequence[Finding],
+    then: Callable[[Program, Draw], Program],
+    unknown: Sequence[str],
+    examples: float,
+) -> WhatIf:
+    """As `what_if`, of what the run tells by itself."""
+    if (
+        then is _leave_unchanged
+        and (gained := measured_gain(program, _select_weighty(program, findings))) is not None
+    ):
+        low, high = round(gained.low, 3), round(gained.high, 3)
+        return WhatIf(round(gained.speedup, 3), low, high, round(gained.share, 4), None, MEASURED)
     limit = Limit.of(program, findings)
-    program = shared_out(program, findings)
+    program = share_out(program, findings)
 
     def gain(draw: Draw) -> float:
-        if then is _unchanged:
+        if then is _leave_unchanged:
             return limit.kept(_ratio(program, findings, draw))
         before = seconds_per_step(program, draw, draw.steps)
-        after = seconds_per_step(then(repaired(program, findings, draw), draw), draw, draw.steps)
+        after = seconds_per_step(then(apply_repairs(program, findings, draw), draw), draw, draw.steps)
         return examples * before / after if after > 0 else 1.0
 
-    names = sorted({*unknown, *(name for f in findings for name in uncertain(program, f))})
+    names = sorted({*unknown, *(name for f in findings for name in list_uncertain_parts(program, f))})
     middle = gain(Draw())
-    basis = basis_of(program, findings) if then is _unchanged else MODELLED
-    if then is _unchanged and limit.most < 1 + _NEGLIGIBLE:
+    basis = basis_of(program, findings) if then is _leave_unchanged else MODELLED
+    if then is _leave_unchanged and limit.most < 1 + _NEGLIGIBLE:
         # Too little to be worth replaying again and again: the law's own bounds are close enough.
         return WhatIf(round(middle, 3), 1.0, round(limit.most, 3), limit.share, limit.frees or None, basis)
     chosen = draws(program, names, _DRAWS)
-    if then is _unchanged and all(is_marked(program, f) for f in findings if held_s(program, [f]) > 0):
+    if then is _leave_unchanged and all(is_marked(program, f) for f in findings if held_s(program, [f]) > 0):
         # Marked steps tell how much steps differ; how busy the machine was does not matter.
         chosen = [dataclasses.replace(draw, steps=None) for draw in chosen]
     spread = sorted(gain(draw) for draw in chosen)
     cut = int(len(spread) * _TAIL)
     low, high = min(spread[cut], middle), max(spread[-1 - cut], middle)
-    if then is _unchanged and findings:
-        low, high = _widened(program, findings, middle, low, high)
+    if then is _leave_unchanged and findings:
+        low, high = _widen(program, findings, middle, low, high)
         high = max(middle, _kept_below_batches_there(program, findings, high))
         low, high = limit.kept(low), limit.kept(high)
     return WhatIf(round(middle, 3), round(low, 3), round(high, 3), limit.share, limit.frees or None, basis)
@@ -117,12 +162,17 @@ def what_if(
 
 def basis_of(program: Program, findings: Sequence[Finding]) -> str:
     """How a price was come by: measured, if the repair of each of these that counts is."""
-    step_s = program.step_s * _NEGLIGIBLE
-    counting = [f for f in findings if is_measured(program, f) or held_s(program, [f]) >= step_s]
+    counting = _select_weighty(program, findings)
     return MEASURED if counting and all(is_measured(program, f) for f in counting) else MODELLED
 
 
-def _widened(
+def _select_weighty(program: Program, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings that are measured, or take too much of a step to be left out."""
+    least_s = program.step_s * _NEGLIGIBLE
+    return [f for f in findings if is_measured(program, f) or held_s(program, [f]) >= least_s]
+
+
+def _widen(
     program: Program, findings: Sequence[Finding], middle: float, low: float, high: float
 ) -> tuple[float, float]:
     """Bounds for all of it: the run's own spread, how far off the model has been found to be, here and elsewhere.
@@ -135,8 +185,8 @@ def _widened(
         if is_measured(program, finding):
             # The rounds and the steps tell, or the calls of the run. The step was not timed among others, and the
             # run was measured.
-            less.append(min(gain, _TIMED + _unshared(program, finding, middle)))
-            more.append(min(gain, _TIMED + _unshared(program, finding, middle)))
+            less.append(min(gain, _TIMED + _rate_sharing(program, finding, middle)))
+            more.append(min(gain, _TIMED + _rate_sharing(program, finding, middle)))
             continue
         spread = repair_of(finding.kind).spread
         less.append(gain * (spread[0] + off))
@@ -153,15 +203,15 @@ def _kept_below_batches_there(program: Program, findings: Sequence[Finding], hig
     if not of_input or program.source is None:
         return high
     most = Draw(dict.fromkeys(CROWDING, 1.0))
-    there = repaired(program, findings, most)
+    there = apply_repairs(program, findings, most)
     for finding, repair in of_input:
         there = repair.with_batches_there(there, finding)
     after = seconds_per_step(there, most)
     limit = program.step_s / after if after > 0 else math.inf
-    return limit if any(timed_s(program, finding) for finding, _ in of_input) else min(high, limit)
+    return limit if any(list_timed_s(program, finding) for finding, _ in of_input) else min(high, limit)
 
 
-def _unshared(program: Program, finding: Finding, speedup: float) -> float:
+def _rate_sharing(program: Program, finding: Finding, speedup: float) -> float:
     """How far off a price may be because samples tell what of a step is the finding's, as a logarithm."""
     if is_marked(program, finding) or not repair_of(finding.kind).shares_by_samples(finding):
         return 0.0
@@ -197,7 +247,7 @@ class Limit:
         """The limit for these findings together."""
         # As measured, which the replay gives to half a per cent.
         step_s = program.step_s if program.count else seconds_per_step(program, Draw())
-        held, frees = held_s(program, findings), freed(program, findings)
+        held, frees = held_s(program, findings), sum_freed(program, findings)
         if step_s <= 0:
             return cls(0.0, {}, 1.0)
         shares = {name: round(seconds / step_s, 4) for name, seconds in frees.items()}
@@ -211,13 +261,21 @@ class Limit:
 
 
 def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
-    """The ratio of two replays, within what Amdahl's law allows."""
-    return Limit.of(program, findings).kept(_ratio(shared_out(program, findings), findings, draw))
+    """What was measured, or the ratio of two replays, within what Amdahl's law allows."""
+    counting = _select_weighty(program, findings)
+    row = find_verified_row(program, findings, counting)
+    if row is not None:
+        return row.speedup
+    gained = measured_gain(program, counting)
+    if gained is not None:
+        return max(gained.speedup, find_verified_gain(program, findings))
+    kept = Limit.of(program, findings).kept(_ratio(share_out(program, findings), findings, draw))
+    return max(kept, find_verified_gain(program, findings))
 
 
 def _ratio(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
     before = seconds_per_step(program, draw, draw.steps)
-    after = seconds_per_step(repaired(program, findings, draw), draw, draw.steps)
+    after = seconds_per_step(apply_repairs(program, findings, draw), draw, draw.steps)
     # Where nothing of a step is left in the replay, what the findings hold of it is all that is known.
     return before / max(after, before / _BEYOND_ALL) if before > 0 else 1.0
 

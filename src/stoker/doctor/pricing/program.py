@@ -5,14 +5,15 @@ from __future__ import annotations
 import statistics
 from dataclasses import replace
 
-from stoker.doctor.pricing.claims import loosened, shared_out, with_marked_parts
+from stoker.doctor.pricing import undisturbed
+from stoker.doctor.pricing.claims import release_foreign_ops, share_out, with_marked_parts
 from stoker.doctor.pricing.feeding import source_of, with_elements
 from stoker.doctor.pricing.recorded_steps import (
-    evenly,
+    fit_to_phase,
     from_spans,
     from_sums,
     inside_graphs,
-    stretched,
+    spread_evenly,
     with_device,
     with_usual_first_calls,
 )
@@ -27,8 +28,9 @@ from stoker.records import Record, SteppingRow, WindowSums
 _OPS_PER_CALL = 6
 # The quickest calls are not quicker than this part of the others but where others lost their processor.
 _QUICKEST = 0.5
-# The mean of steps that are all alike is beyond what a marked one takes by no more than this part of it.
-_NOISE = 0.1
+# The mean of steps that are all alike is beyond what a marked one takes by no more than this part of it; on a busy
+# machine by no more than that.
+_NOISE, _MOST_NOISE = 0.1, 0.7
 # The replay of an unchanged run is as long as the run, to this.
 _EXACT = 0.001
 _MOST_PADDINGS = 50
@@ -41,13 +43,16 @@ def of(record: Record) -> Program | None:
     phase = record.tables.stepping_phase
     if phase is None or phase.steps < 2:
         return None
+    phase = undisturbed.without_teardowns(phase, record.findings)
+    left = undisturbed.part_left(phase)
+    phase = undisturbed.take_part(phase, left)
     measured = from_spans(record.timeline) if record.timeline else []
     if len(measured) < 2:
         # A step of more spans than a window holds: the sums tell less, but they do tell.
         measured = from_sums(record, phase)
     windows = record.tables.sums
-    steps = evenly(measured)
-    steps = with_elements(stretched(steps, phase))
+    steps = undisturbed.without_account(spread_evenly(measured), phase)
+    steps = with_elements(fit_to_phase(steps, phase))
     step_s = phase.seconds / phase.steps
     asynchronous = phase.asynchronous
     graph_s = max(1, windows.graph_ns)
@@ -77,13 +82,25 @@ def of(record: Record) -> Program | None:
         call_s=_call_s(steps, phase),
         launches_s=_launches_s(record, phase) if asynchronous else 0.0,
         count=phase.steps,
-        timed=_timed(record, stretch, step_s),
+        timed=_read_timed(record, 1.0 if phase.cpu_s else stretch, step_s, _noise(left)),
+        undisturbed=left,
+        verified=tuple(record.tables.verified),
     )
-    program = shared_out(loosened(calibrated(program), record.findings), record.findings)
+    program = share_out(release_foreign_ops(calibrate(program), record.findings), record.findings)
     return with_marked_parts(program, record.findings)
 
 
-def _timed(record: Record, stretch: float, step_s: float) -> dict[tuple[str, str, int], TimedRepair]:
+def _noise(left: float) -> float:
+    """By how much the mean of steps that are all alike may exceed what a marked one takes, as a part of that.
+
+    Other programs slow down what they do not interrupt, too: they have the caches, and half of each processor.
+    """
+    return min(_MOST_NOISE, max(_NOISE, 1 / left - 1)) if left > 0 else _MOST_NOISE
+
+
+def _read_timed(
+    record: Record, stretch: float, step_s: float, noise: float
+) -> dict[tuple[str, str, int], TimedRepair]:
     """What repaired parts were timed to take, on a machine as busy as it was while the program ran."""
     found = {}
     for row in record.tables.experiments:
@@ -92,24 +109,31 @@ def _timed(record: Record, stretch: float, step_s: float) -> dict[tuple[str, str
         slower, unknown = stretch, 0.0
         replaces: tuple[float, ...] = ()
         if row.step_s:
-            median_s = statistics.median(row.step_s)
-            mean_s = row.mean_s or median_s
+            mean_s = statistics.fmean(row.step_s)
             # What steps take beyond a marked one happens after some of them only, and stays; unless it is noise.
-            beyond_s = max(0.0, mean_s - median_s)
-            stays_s = beyond_s * min(1.0, max(0.0, (beyond_s / median_s - _NOISE) / _NOISE))
+            beyond_s = max(0.0, step_s - mean_s)
+            stays_s = beyond_s * min(1.0, max(0.0, (beyond_s / mean_s - noise) / noise))
             # The quicker quarter: a busy machine slows down what it does not interrupt, too. And marking has a cost of
             # its own, which the mean of all steps has not.
-            usual_s = min(sorted(row.step_s)[len(row.step_s) // 4], mean_s)
+            usual_s = min(sorted(row.step_s)[len(row.step_s) // 4], step_s)
             slower = step_s / (usual_s + stays_s)
             unknown = (beyond_s - stays_s) * slower
-            shares = sorted(own / step for own, step in zip(row.own_s, row.step_s, strict=True))
+            # Of all of them together: what is rare counts as often as it happens.
+            mean = sum(row.own_s) / sum(row.step_s)
+            usual = statistics.median(own / step for own, step in zip(row.own_s, row.step_s, strict=True))
+            shares = sorted(
+                min(1.0, own / step * mean / usual) if usual else 0.0
+                for own, step in zip(row.own_s, row.step_s, strict=True)
+            )
             replaces = tuple(share * usual_s * slower for share in shares)
         rounds = tuple(sorted(seconds * slower for seconds in row.repaired_s))
-        found[row.kind, row.file or "", row.line or 0] = TimedRepair(rounds, row.covers, replaces, unknown)
+        found[row.kind, row.file or "", row.line or 0] = TimedRepair(
+            rounds, row.covers, replaces, unknown, tuple(row.within)
+        )
     return found
 
 
-def calibrated(program: Program) -> Program:
+def calibrate(program: Program) -> Program:
     """The program whose unchanged replay takes what a step was measured to take.
 
     What the replay leaves out stays as time that no repair takes away; where it is too slow, device and input are
@@ -130,14 +154,14 @@ def calibrated(program: Program) -> Program:
     now = seconds_per_step(program, Draw())
     if now > measured_s * (1 + _EXACT):
         factor = measured_s / now
-        steps = [[_shorter(piece, factor) for piece in step] for step in program.steps]
+        steps = [[_shorten(piece, factor) for piece in step] for step in program.steps]
         program = replace(program, steps=steps)
     elif now < measured_s:
-        program = _padded(program, measured_s, now)
+        program = _pad(program, measured_s, now)
     return replace(program, unexplained=off)
 
 
-def _padded(program: Program, measured_s: float, now: float) -> Program:
+def _pad(program: Program, measured_s: float, now: float) -> Program:
     """The program with so much left unexplained that a step takes what it took.
 
     More than once: what is added may first pass while the host would have waited for the device anyway.
@@ -174,7 +198,7 @@ def _beside_quicker(program: Program, factor: float) -> Program:
     return replace(program, steps=steps, source=source, measured=source)
 
 
-def _shorter(piece: Piece, factor: float) -> Piece:
+def _shorten(piece: Piece, factor: float) -> Piece:
     return replace(
         piece,
         seconds=piece.seconds * factor,

@@ -71,7 +71,7 @@ def from_sums(record: Record, phase: SteppingRow) -> list[list[Piece]]:
     return [[replace(p, seconds=p.seconds * t / mean, wait=p.wait * t / mean) for p in pieces] for t in times]
 
 
-def evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
+def spread_evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
     """At most so many steps, in runs of neighbours, spread over all that were kept."""
     run = 8
     runs = [steps[i : i + run] for i in range(0, len(steps), run)]
@@ -81,7 +81,7 @@ def evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
     return [step for group in runs for step in group]
 
 
-def stretched(steps: list[list[Piece]], phase: SteppingRow) -> list[list[Piece]]:
+def fit_to_phase(steps: list[list[Piece]], phase: SteppingRow) -> list[list[Piece]]:
     """The steps with each account's mean as in the whole phase; what no window saw is spread over all of them."""
     seen: defaultdict[str, float] = defaultdict(float)
     for step in steps:
@@ -102,11 +102,11 @@ def stretched(steps: list[list[Piece]], phase: SteppingRow) -> list[list[Piece]]
     for piece in rest:
         factors[piece.account] = 0.0
 
-    def stretch(piece: Piece) -> Piece:
+    def scale_piece(piece: Piece) -> Piece:
         factor = factors.get(piece.account, 1.0)
         return replace(piece, seconds=piece.seconds * factor, wait=piece.wait * factor)
 
-    return [[stretch(piece) for piece in step] + rest for step in steps]
+    return [[scale_piece(piece) for piece in step] + rest for step in steps]
 
 
 def with_usual_first_calls(steps: list[list[Piece]], busy: float) -> list[list[Piece]]:

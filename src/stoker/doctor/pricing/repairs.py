@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from stoker.doctor.pricing.claims import claimed, repair_of
+from stoker.doctor.pricing.claims import claim_own, repair_of
 from stoker.doctor.replay.pieces import PYTHON, Piece, mean_s
 from stoker.doctor.replay.program import Program
 from stoker.doctor.replay.simulation import Draw
@@ -21,7 +21,7 @@ _HOST = PYTHON - {"checkpoint"} | {"compute", "graph"}
 _ROUND, _STEP = "which round", "which step"
 
 
-def timed_s(program: Program, finding: Finding) -> tuple[float, ...]:
+def list_timed_s(program: Program, finding: Finding) -> tuple[float, ...]:
     """Seconds of a step that a finding's repaired part was timed to take, shortest first; nothing if it was not."""
     timed = repair_of(finding.kind).timed(program, finding)
     return timed.rounds if timed is not None else ()
@@ -38,7 +38,7 @@ def is_marked(program: Program, finding: Finding) -> bool:
     return timed is not None and bool(timed.replaces)
 
 
-def uncertain(program: Program, finding: Finding) -> tuple[str, ...]:
+def list_uncertain_parts(program: Program, finding: Finding) -> tuple[str, ...]:
     """What is drawn anew for each replay of such a repair."""
     if is_measured(program, finding):
         return (_ROUND, _STEP)
@@ -46,11 +46,11 @@ def uncertain(program: Program, finding: Finding) -> tuple[str, ...]:
     return (*repair.uncertain, *((UNDISTURBED,) if repair.beside[1] else ()))
 
 
-def repaired(program: Program, findings: Iterable[Finding], draw: Draw) -> Program:
+def apply_repairs(program: Program, findings: Iterable[Finding], draw: Draw) -> Program:
     """The program, shared out among these findings, with all of them repaired."""
     shares = [(finding, _share(program, finding)) for finding in findings]
     for finding, share in shares:
-        program = _warmer(program, finding, share, draw)
+        program = _warm(program, finding, share, draw)
     for finding, _ in shares:
         program = _repair(program, finding, draw)
     return program
@@ -65,15 +65,15 @@ def _repair(program: Program, finding: Finding, draw: Draw) -> Program:
     return repair.apply_measured(program, finding, seconds)
 
 
-def _beside(program: Program, finding: Finding) -> tuple[float, float]:
+def _quicken_beside(program: Program, finding: Finding) -> tuple[float, float]:
     """How much quicker what stays becomes; nothing is assumed where the price is measured."""
     return (0.0, 0.0) if is_measured(program, finding) else repair_of(finding.kind).beside
 
 
-def _warmer(program: Program, finding: Finding, share: float, draw: Draw) -> Program:
+def _warm(program: Program, finding: Finding, share: float, draw: Draw) -> Program:
     """The program with what stays on the host quicker: the more of a step the stall took, the colder was the rest."""
     repair = repair_of(finding.kind)
-    least, most = _beside(program, finding)
+    least, most = _quicken_beside(program, finding)
     factor = 1 - share * (least + (most - least) * draw.places.get(UNDISTURBED, 0.5))
 
     def change(piece: Piece) -> Piece:
@@ -91,21 +91,21 @@ def _share(program: Program, finding: Finding) -> float:
     )
 
 
-def freed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
+def sum_freed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
     """What these repairs free beside what is their own, at most, by name: each thing once."""
     most: dict[str, float] = {}
     for finding in findings:
-        for name, seconds in repair_of(finding.kind).frees(claimed(program, finding), finding).items():
+        for name, seconds in repair_of(finding.kind).frees(claim_own(program, finding), finding).items():
             if seconds > 0:
                 most[name] = max(seconds, most.get(name, 0.0))
-    return {**most, **_undisturbed(program, findings)}
+    return {**most, **_sum_undisturbed(program, findings)}
 
 
-def _undisturbed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
+def _sum_undisturbed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
     """What stays, at most as much quicker as all of these together had made it slower."""
     for finding in findings:
-        program = claimed(program, finding)
-    quicker = min(1.0, sum(_share(program, f) * _beside(program, f)[1] for f in findings))
+        program = claim_own(program, finding)
+    quicker = min(1.0, sum(_share(program, f) * _quicken_beside(program, f)[1] for f in findings))
     repairs = [(finding, repair_of(finding.kind)) for finding in findings]
 
     def stays(piece: Piece) -> bool:

@@ -69,14 +69,14 @@ class Scale:
         return said
 
 
-def scaled(program: Program, scale: Scale, draw: Draw) -> Program:
+def scale_program(program: Program, scale: Scale, draw: Draw) -> Program:
     """The program as it would be there."""
     if scale.device is not None:
         program = _on_device(program, scale, draw)
     if scale.batch != 1:
         program = _with_batch(program, scale.batch, draw)
     if scale.workers > 1:
-        program = _replicated(program, exchange_seconds(scale))
+        program = _replicate(program, exchange_seconds(scale))
     return program
 
 
@@ -159,7 +159,7 @@ def _with_batch(program: Program, batch: float, draw: Draw) -> Program:
     )
 
 
-def _replicated(program: Program, exchange: float) -> Program:
+def _replicate(program: Program, exchange: float) -> Program:
     """After each step the replicas exchange their gradients."""
 
     def extend(step: list[Piece]) -> list[Piece]:

@@ -18,6 +18,7 @@ line. When asked, it returns what it knows as its part of the `Measurements`. `s
 | input_wait, checkpoints, keras_loop | tf.data; saving and loading; `fit`, `evaluate`, `predict` and their callbacks |
 | profiler_windows, profiler_trace, tensorflow_events | windows of TensorFlow's own profiler: sums, and a trace |
 | device, memory, environment | the device and its driver; memory over time; machine, build and variables |
+| memory_book | windows in which every allocation of a device is seen with its owner |
 
 Why sums: the recorder keeps one sum per account and one tally per site, so memory does not grow with the run. Spans are
 kept only for a few windows of consecutive steps, for the replay and the timeline. The host's time is exact, except for
@@ -27,13 +28,13 @@ starting the graph) by which `diagnosis.ledger` divides the total.
 
 Rules for probes:
 
-- A fault in a probe must not reach the program: measuring code runs through `Probe.safely`. If it fails, the probe
+- A fault in a probe must not reach the program: measuring code runs through `Probe.call_safely`. If it fails, the probe
   takes its patches out and the report says so once. A broad `except` is right nowhere else.
 - The wrapped call runs exactly once, with its arguments and its exception untouched.
 - Nothing of the program is kept alive: text and numbers are stored, not tensors or functions.
 - A hot path (an op, a call) looks at the stack rarely; a rare one may look every time.
-- A patch on a hot path is `pausable`: it is out while measuring pauses, and what it counts is in `Probe.growing`, so
-  that it can be estimated. A patch on what happens rarely is never out.
-- Wrappers count as frames of the framework (`attach.patching.as_framework`), so that the traceback filters of
+- A patch on a hot path is `pausable`: it is out while measuring pauses, and `Probe.list_growing` names what it
+  counts, so that it can be estimated. A patch on what happens rarely is never out.
+- Wrappers count as frames of the framework (`attach.patching.mark_as_framework`), so that the traceback filters of
   TensorFlow and Keras leave them out.
 """

@@ -11,6 +11,7 @@ from stoker.doctor.attach import announced
 from stoker.doctor.probes.parts.tallies import CheckpointsPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import CHECKPOINT
+from stoker.processors import main_thread_wait_ns
 from stoker.tf_internals import Place, saving
 
 P = ParamSpec("P")
@@ -55,13 +56,14 @@ class Checkpoints(Probe):
         if not self.active or not self.recorder.on_main_thread() or self.recorder.top == CHECKPOINT:
             yield
             return
+        waited = main_thread_wait_ns()
         started = self.recorder.enter(CHECKPOINT)
         try:
             yield
         finally:
-            self.safely(self._count, name, started, self.recorder.leave())
+            self.call_safely(self._count, name, started, self.recorder.leave(), waited)
 
-    def _count(self, name: str, started: int, ended: int) -> None:
+    def _count(self, name: str, started: int, ended: int, waited: int) -> None:
         site, _ = self.recorder.sites.caller()
         if site is None:
             return
@@ -72,3 +74,4 @@ class Checkpoints(Probe):
         tally.count += 1
         tally.ns += ended - started
         tally.lost_ns += ended - started
+        tally.queued_ns += main_thread_wait_ns() - waited

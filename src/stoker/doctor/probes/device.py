@@ -14,12 +14,10 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from stoker import clock
-from stoker.doctor import software_gpu
 from stoker.doctor.probes.memory import MemoryHistory, resident_bytes
 from stoker.doctor.probes.parts.device import DevicePart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import STARTUP, Recorder
-from stoker.doctor.software_gpu import profiles
 from stoker.tf_internals import eager
 
 T = TypeVar("T")
@@ -34,7 +32,7 @@ class DeviceProbe(Probe):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
         self.kind = "CPU"
-        self.device_name = _cpu_name()
+        self.device_name = cpu_name()
         self.count = 1
         # The sum of all samples of the load, and how many there are.
         self.gpu_load: tuple[float, float] = (0.0, 0.0)
@@ -52,6 +50,10 @@ class DeviceProbe(Probe):
 
     def bring_up(self, settings: Mapping[str, Any]) -> None:
         """Give the program a software GPU, before its first op. From here on the clock is the model's."""
+        # Imported here: most programs have no software GPU, and would pay for it before they start.
+        from stoker.doctor import software_gpu
+        from stoker.doctor.software_gpu import profiles
+
         software_gpu.enable(**settings)
         clock.now_ns = software_gpu.raw_clock()
         self.recorder.meter = software_gpu.Meter()
@@ -78,7 +80,7 @@ class DeviceProbe(Probe):
 
     def poll(self) -> None:
         if self.active:
-            self.safely(self._look)
+            self.call_safely(self._look)
 
     def measure(self, ended: bool) -> DevicePart:
         if self.kind == SOFTWARE_GPU:
@@ -134,7 +136,9 @@ class DeviceProbe(Probe):
         self._nvml = pynvml
 
     def _read_software_gpu(self, drained: bool = False) -> None:
-        """Take the counters as of now; if `drained`, as of the moment when all queued work will be done."""
+        """Read the counters now; if `drained`, at the moment when all queued work will be done."""
+        from stoker.doctor import software_gpu
+
         counters = software_gpu.counters()
         rest = max(device.queued_s for device in counters.devices) if drained else 0.0
         busy = sum(device.busy_s + device.queued_s * drained for device in counters.devices)
@@ -143,7 +147,7 @@ class DeviceProbe(Probe):
         self.rows = [dataclasses.asdict(device) for device in counters.devices]
 
     def _sample(self) -> int | None:
-        """Sample load and memory; returns the bytes in use on all devices, None if they do not tell."""
+        """Sample load and memory; returns the bytes in use on all devices, None if they do not report it."""
         if self.kind == SOFTWARE_GPU:
             self._read_software_gpu()
             return sum(int(row["memory_in_use"]) for row in self.rows)
@@ -159,7 +163,8 @@ class DeviceProbe(Probe):
         return in_use
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
+    """The processor's model."""
     if sys.platform == "linux":
         try:
             lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

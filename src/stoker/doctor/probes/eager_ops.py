@@ -69,7 +69,7 @@ class EagerOps(Probe):
 
         self.replace(*eager.op_dispatch(), self._dispatch, pausable=True)
         self.replace(tf.GradientTape, "__enter__", self._tape)
-        self.replace(tf.GradientTape, "gradient", self.dispatching, pausable=True)
+        self.replace(tf.GradientTape, "gradient", self.wrap_dispatch, pausable=True)
         for place in eager.variable_updates():
             self.replace(*place, self._update)
 
@@ -78,11 +78,11 @@ class EagerOps(Probe):
         # What a pause added is not what the next sample saw.
         self._sampled_count, self._sampled_ns = self.count, self.ns
 
-    def growing(self) -> Iterable[Growing]:
+    def list_growing(self) -> Iterable[Growing]:
         yield self, ("count",), ("ns", "op_ns")
         for found in list(self.stacks.values()):
             yield found, ("ops", "samples", "between"), ("ns",)
-        yield from self.growing_tallies("tape")
+        yield from self.list_growing_tallies("tape")
 
     def measure(self, ended: bool) -> EagerPart:
         stacks = {stack: replace(found) for stack, found in list(self.stacks.items())}
@@ -97,7 +97,7 @@ class EagerOps(Probe):
             top = recorder.top
             # Ops inside a span (the next batch, a checkpoint, a read) belong to that span.
             if (top != PYTHON and top != DISPATCH) or get_ident() != main_thread:
-                if not recorder.wakes():
+                if not recorder.has_ended_pause():
                     return original(*args)
                 top = recorder.top
             started = now()
@@ -134,7 +134,7 @@ class EagerOps(Probe):
                 self.ns += ended - started + gap
                 if ended > self._next_sample:
                     self._next_sample = ended + _SAMPLE_NS
-                    self.safely(self._sample)
+                    self.call_safely(self._sample)
 
         return execute
 
@@ -151,7 +151,7 @@ class EagerOps(Probe):
             self.recorder.place(found)
         self._sampled_count, self._sampled_ns = self.count, self.ns
 
-    def dispatching(
+    def wrap_dispatch(
         self, original: Callable[P, T], count: Callable[[int, tuple[object, ...]], None] | None = None
     ) -> Callable[P, T]:
         """Wrap library code that dispatches ops: all of its own Python is dispatch, however long the gaps.
@@ -162,7 +162,7 @@ class EagerOps(Probe):
 
         def run(*args: P.args, **kwds: P.kwargs) -> T:
             if recorder.top == PAUSED:
-                recorder.wakes()
+                recorder.has_ended_pause()
             if recorder.top != PYTHON or not self.active or not recorder.on_main_thread():
                 return original(*args, **kwds)
             recorder.enter(DISPATCH)
@@ -171,7 +171,7 @@ class EagerOps(Probe):
             finally:
                 ended = recorder.leave()
                 if count is not None:
-                    self.safely(count, ended, args)
+                    self.call_safely(count, ended, args)
 
         return run
 
@@ -194,16 +194,16 @@ class EagerOps(Probe):
             if not self._steps.keras_depth and not isinstance(given, keras.KerasTensor):
                 self._steps.event(LAYERS, "layer", ended)
 
-        return self.dispatching(original, count)
+        return self.wrap_dispatch(original, count)
 
     def _update(self, original: Callable[P, T]) -> Callable[P, T]:
-        """Wrap an update of a variable by a line of the user's: a loop that only updates steps, too."""
+        """Wrap an update of a variable by the user's code: a loop that only updates variables has steps, too."""
         recorder, steps = self.recorder, self._steps
 
         def run(*args: P.args, **kwds: P.kwargs) -> T:
             result = original(*args, **kwds)
             if recorder.top == PYTHON and self.active and not steps.trains_or_calls and not steps.keras_depth:
-                self.safely(self._count_update, sys._getframe(1).f_code.co_filename)
+                self.call_safely(self._count_update, sys._getframe(1).f_code.co_filename)
             return result
 
         return run
@@ -225,7 +225,7 @@ class EagerOps(Probe):
             if self.active and recorder.top in (PYTHON, DISPATCH, PAUSED) and recorder.on_main_thread():
                 self.tapes += 1
                 if recorder.top != PAUSED:
-                    self.safely(self._count_tape, tape)
+                    self.call_safely(self._count_tape, tape)
                 elif recorder.is_due:
                     # This step is counted in the pause, since what comes before it was.
                     recorder.on_wake()

@@ -65,7 +65,7 @@ class OtherWork:
         self._start = _busy_seconds()
 
     def share(self) -> float | None:
-        """The share of all processors' time; None where the system does not tell, or too little time has passed."""
+        """The share of all processors' time; None if the system does not report it or too little time has passed."""
         now = _busy_seconds()
         if now is None or self._start is None:
             return None
@@ -74,7 +74,7 @@ class OtherWork:
 
 
 def _busy_seconds() -> tuple[float, float, float] | None:
-    """Processor seconds in all, those spent working, and those of this process with its children."""
+    """Processor seconds: all, those spent working, and those of this process and its children."""
     try:
         fields = [int(field) for field in _STAT.read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):

@@ -60,7 +60,7 @@ class CalledFunction:
     def first_call_excess_ns(self, busy_share: float = 1.0) -> int:
         """How much longer first executions took than usual ones: graph optimisation and XLA compilation.
 
-        A function executed once tells nothing by itself (a whole epoch may be one call), so it is measured
+        A single execution says nothing about a function (a whole epoch may be one call), so it is measured
         against its siblings. If several were executed and each only once, `busy_share` of their time was kernels and
         the rest preparation.
         """
@@ -94,7 +94,7 @@ class GraphCalls(Probe):
         self.let_pause(call.put_in, lambda: call.take_out() if self._steps.keras_depth else None)
         self.replace(*eager.function_execution(), self._execute, pausable=True)
 
-    def growing(self) -> Iterable[Growing]:
+    def list_growing(self) -> Iterable[Growing]:
         for entry in list(self.functions.values()):
             counts = ("calls",) if self._steps.keras_depth else ()
             yield entry, counts, ("ns", "graph_ns", "dispatch_ns")
@@ -123,7 +123,7 @@ class GraphCalls(Probe):
             if recorder.top != PYTHON and recorder.top != DISPATCH:
                 return original(function, *args, **kwds)
             outer, totals = self._current, recorder.totals
-            entry = self.safely(self._enter, function, args, kwds)
+            entry = self.call_safely(self._enter, function, args, kwds)
             self._current = entry
             started = recorder.enter(DISPATCH)
             graph_before, dispatch_before = totals[GRAPH], totals[DISPATCH]
@@ -152,7 +152,7 @@ class GraphCalls(Probe):
             top = recorder.top
             if (
                 (top != PYTHON and top != DISPATCH) or not recorder.on_main_thread()
-            ) and not recorder.wakes():
+            ) and not recorder.has_ended_pause():
                 return original(context, name, *args, **kwds)
             started = recorder.enter(GRAPH)
             if not recorder.first_dispatch_ns:

@@ -53,11 +53,11 @@ class HostSync(Probe):
 
     def pause(self) -> None:
         # A read waits for a device that runs beside the host, perhaps long: that must be seen.
-        if not self._waits():
+        if not self._may_wait():
             super().pause()
 
-    def growing(self) -> Iterable[Growing]:
-        return self.growing_tallies("sync")
+    def list_growing(self) -> Iterable[Growing]:
+        return self.list_growing_tallies("sync")
 
     def measure(self, ended: bool) -> ReadsPart:
         return ReadsPart(self.recorder.tallies_of("sync"))
@@ -71,7 +71,7 @@ class HostSync(Probe):
             if self._depth:
                 # A read inside a read, such as a format that calls numpy.
                 return original(tensor, *args)
-            if self.recorder.top == PAUSED and not self.recorder.wakes():
+            if self.recorder.top == PAUSED and not self.recorder.has_ended_pause():
                 return self._read_in_pause(original, tensor, args, how)
             started = self._begin()
             try:
@@ -116,7 +116,7 @@ class HostSync(Probe):
     def _end(self, tensor: Tensor | None, started: int, how: str, size: int = -1) -> None:
         ended = self.recorder.leave()
         self._depth -= 1
-        self.safely(self._count, tensor, started, ended, how, size)
+        self.call_safely(self._count, tensor, started, ended, how, size)
 
     def _read_in_pause(
         self, original: Callable[..., T], tensor: Tensor, args: tuple[object, ...], how: str
@@ -127,11 +127,11 @@ class HostSync(Probe):
         ended = clock.now_ns()
         if ended - started > self.recorder.heavy_ns:
             self.recorder.charge(SYNC, started, ended)
-            self.safely(self._count, tensor, started, ended, how)
+            self.call_safely(self._count, tensor, started, ended, how)
         return value
 
     @staticmethod
-    def _waits() -> bool:
+    def _may_wait() -> bool:
         """Whether work may still be queued when an op returns."""
         import tensorflow as tf
 
@@ -145,7 +145,7 @@ class HostSync(Probe):
         try:
             return original(tensor, *args)
         finally:
-            self.safely(self._count, tensor, started, clock.now_ns(), how)
+            self.call_safely(self._count, tensor, started, clock.now_ns(), how)
 
     def _count(self, tensor: Tensor | None, started: int, ended: int, how: str, size: int = -1) -> None:
         """Put a read on the books. `size` is that of the value if it is known: asking the tensor takes longer."""

@@ -77,17 +77,17 @@ class InputWait(Probe):
         self.replace(*iterators.next_element(), self._next)
         self.add(iterators.iterator_type(), "__del__", self._teardown())
         self.replace(*iterators.next_distributed_element(), self._next)
-        self.on_detach(announced.listen(announced.TUNE, self._announced_tuning))
-        self.on_detach(announced.listen(announced.TUNED, self._announced_report))
+        self.on_detach(announced.listen(announced.TUNE, self._enter_tuning))
+        self.on_detach(announced.listen(announced.TUNED, self._keep_report))
 
-    def growing(self) -> Iterable[Growing]:
+    def list_growing(self) -> Iterable[Growing]:
         return [(pipeline, (), ("wait_ns",)) for pipeline in list(self.pipelines.values())]
 
     def measure(self, ended: bool) -> InputPart:
         return InputPart(list(self.pipelines.values()), list(self.tunings))
 
     @contextmanager
-    def _announced_tuning(self) -> Iterator[None]:
+    def _enter_tuning(self) -> Iterator[None]:
         """`stoker.tune` runs pipelines to time them: that is preparation, not the program waiting for its input."""
         if not self.active or not self.recorder.on_main_thread():
             yield
@@ -101,7 +101,7 @@ class InputWait(Probe):
             self._tuning = False
 
     @contextmanager
-    def _announced_report(self, report: TuningRow) -> Iterator[None]:
+    def _keep_report(self, report: TuningRow) -> Iterator[None]:
         """Keep what the tuner found, for the first few pipelines."""
         if self.active and len(self.tunings) < _MAX_TUNINGS:
             self.tunings.append((self.recorder.sites.caller()[0], report))
@@ -111,7 +111,7 @@ class InputWait(Probe):
         def init(dataset: Dataset, *args: object, **kwds: object) -> None:
             original(dataset, *args, **kwds)
             if self.active:
-                self.safely(self._note_origin, dataset)
+                self.call_safely(self._note_origin, dataset)
 
         return init
 
@@ -126,7 +126,7 @@ class InputWait(Probe):
             original(iterator, *args, **kwds)
             dataset = iterators.dataset_of(iterator)
             if self.active and dataset is not None and not self._tuning:
-                self.safely(self._remember, iterator, dataset)
+                self.call_safely(self._remember, iterator, dataset)
 
         return init
 
@@ -137,8 +137,8 @@ class InputWait(Probe):
             top = recorder.top
             if top == PAUSED and self.active and recorder.on_main_thread():
                 iteration = self._iterations.get(id(iterator))
-                if iteration is not None and not iteration.fresh and not recorder.wakes():
-                    return self._next_in_pause(iteration, original, iterator, args, kwds)
+                if iteration is not None and not iteration.fresh and not recorder.has_ended_pause():
+                    return self._take_next_in_pause(iteration, original, iterator, args, kwds)
             elif (
                 not self.active
                 or (top != PYTHON and top != DISPATCH)
@@ -152,11 +152,11 @@ class InputWait(Probe):
                 found = 1
                 return element
             finally:
-                self.safely(self._count, iterator, started, recorder.leave(), found)
+                self.call_safely(self._count, iterator, started, recorder.leave(), found)
 
         return get_next
 
-    def _next_in_pause(
+    def _take_next_in_pause(
         self,
         iteration: _Iteration,
         original: Callable[..., T],

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from stoker import clock
 from stoker.doctor.attach import announced
-from stoker.doctor.attach.patching import as_framework
+from stoker.doctor.attach.patching import mark_as_framework
 from stoker.doctor.attach.sites import USER, SiteKey, definition
 from stoker.doctor.probes.eager_ops import EagerOps
 from stoker.doctor.probes.graph_calls import leading_dimension
@@ -20,11 +20,14 @@ from stoker.doctor.probes.probe import Growing, Probe
 from stoker.doctor.probes.recorder import CHECKPOINT, DISPATCH, GRAPH, PAUSED, PYTHON, SYNC, Recorder
 from stoker.doctor.probes.retrace import nbytes_of
 from stoker.doctor.probes.steps import EAGER_TRAINING, INFERENCE, TRAINING, StepCount, Steps
+from stoker.processors import main_thread_wait_ns
 from stoker.tf_internals import keras_optimizers
 from stoker.tf_internals.types import Callback, CallbackList, EpochIterator, Model, Optimizer
 
 T = TypeVar("T")
 _MOST_EPOCHS = 1000
+# Calls of a callback of which it is counted how long they waited for a processor: the first ones, later one in so many.
+_SAMPLED_CALLS = 32
 _BATCH_HOOKS = tuple(
     f"on_{phase}batch_{moment}"
     for phase in ("", "train_", "test_", "predict_")
@@ -53,6 +56,19 @@ class CallbackTime:
     ns: int = 0
     # Time of reads and checkpoints inside it, which are findings of their own.
     elsewhere_ns: int = 0
+    # Of some of its calls: their time, and how long they waited for a processor.
+    sampled_ns: int = 0
+    waited_ns: int = 0
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the next call is one of those."""
+        return self.calls < _SAMPLED_CALLS or not self.calls % _SAMPLED_CALLS
+
+    @property
+    def waited_share(self) -> float:
+        """The share of its time in which it waited for a processor."""
+        return min(1.0, self.waited_ns / self.sampled_ns) if self.sampled_ns else 0.0
 
 
 @dataclass
@@ -133,12 +149,12 @@ class KerasLoop(Probe):
         # Not the list's hook: that one still has tensors, and turns them into numbers for its callbacks.
         self.replace(keras.callbacks.History, "on_epoch_end", self._epoch_end)
         self.replace(*keras_optimizers.application(), self._apply, pausable=True)
-        self.replace(*keras_optimizers.application(), self._eager.dispatching, pausable=True)
+        self.replace(*keras_optimizers.application(), self._eager.wrap_dispatch, pausable=True)
         self.replace(keras.layers.Layer, "__call__", self._eager.layer, pausable=True)
-        self.on_detach(announced.listen(announced.LOOP, self._announced_loop))
-        self.on_detach(announced.listen(announced.BATCHES, self._announced_batches))
+        self.on_detach(announced.listen(announced.LOOP, self._enter_loop))
+        self.on_detach(announced.listen(announced.BATCHES, self._add_batches))
 
-    def growing(self) -> Iterable[Growing]:
+    def list_growing(self) -> Iterable[Growing]:
         return [(entry, ("calls",), ("ns", "elsewhere_ns")) for entry in list(self.callbacks.values())]
 
     def measure(self, ended: bool) -> KerasPart:
@@ -161,7 +177,7 @@ class KerasLoop(Probe):
         """Leave what `join_call` entered, and count the call."""
         self.leave()
         elapsed = self.recorder.since - self._call_began
-        self.safely(self._count, "fit", None, self._before_call, self._call_began, elapsed)
+        self.call_safely(self._count, "fit", None, self._before_call, self._call_began, elapsed)
 
     def join(self) -> None:
         """Enter a loop."""
@@ -176,7 +192,7 @@ class KerasLoop(Probe):
         self._steps.keras_depth -= 1
 
     @contextmanager
-    def _announced_loop(self, batch_size: int) -> Iterator[None]:
+    def _enter_loop(self, batch_size: int) -> Iterator[None]:
         """Enter a loop of Stoker's trainer. Its batch hooks report the steps, perhaps several at once."""
         if not self.active or not self.recorder.on_main_thread():
             yield
@@ -192,7 +208,7 @@ class KerasLoop(Probe):
             self._batch_size = outside
 
     @contextmanager
-    def _announced_batches(self, batches: int) -> Iterator[None]:
+    def _add_batches(self, batches: int) -> Iterator[None]:
         """Count the batches that `stoker.predict` or `stoker.evaluate` has run."""
         yield
         if self.active and self.recorder.on_main_thread():
@@ -219,10 +235,10 @@ class KerasLoop(Probe):
                 self._batch_size, self._epoch_batches = batch_size_outside, limit_outside
                 if not self._steps.keras_depth:
                     data = args[0] if args else kwds.get("x")
-                    self.safely(self._count, name, data, before, started, elapsed)
+                    self.call_safely(self._count, name, data, before, started, elapsed)
                     rank = TRAINING if name == "fit" else INFERENCE
                     batches = self._batches - batches_before
-                    self.safely(self._steps.keras_call, name, rank, batches, recorder.since)
+                    self.call_safely(self._steps.keras_call, name, rank, batches, recorder.since)
 
         return run
 
@@ -253,7 +269,7 @@ class KerasLoop(Probe):
         def init(iterator: EpochIterator, *args: object, **kwds: object) -> None:
             original(iterator, *args, **kwds)
             if self.active:
-                self.safely(self._note_batches, iterator)
+                self.call_safely(self._note_batches, iterator)
 
         return init
 
@@ -271,7 +287,7 @@ class KerasLoop(Probe):
             original(callbacks, *args, **kwds)
             if self.active:
                 for callback in callbacks.callbacks:
-                    self.safely(self._time_hooks, type(callback))
+                    self.call_safely(self._time_hooks, type(callback))
 
         return init
 
@@ -298,6 +314,7 @@ class KerasLoop(Probe):
                 return self._run_hook_in_pause(entry, original, callback, args, kwds)
             totals = recorder.totals
             elsewhere = totals[SYNC] + totals[CHECKPOINT]
+            waited = main_thread_wait_ns() if entry.is_sampled else None
             started = recorder.enter(PYTHON)
             try:
                 return original(callback, *args, **kwds)
@@ -305,6 +322,9 @@ class KerasLoop(Probe):
                 ended = recorder.leave()
                 if recorder.window is not None:
                     recorder.window.label(started, PYTHON, where, f"{cls.__name__}.{hook}")
+                if waited is not None:
+                    entry.sampled_ns += ended - started
+                    entry.waited_ns += main_thread_wait_ns() - waited
                 entry.ns += ended - started
                 entry.calls += 1
                 entry.elsewhere_ns += totals[SYNC] + totals[CHECKPOINT] - elsewhere
@@ -349,7 +369,7 @@ class KerasLoop(Probe):
             if self.active and recorder.on_main_thread():
                 count = sources.get(key) if recorder.top == PAUSED else None
                 if count is None:
-                    self.safely(self._count_batches, rank, source, batch)
+                    self.call_safely(self._count_batches, rank, source, batch)
                 else:
                     self._count_in_pause(count, batch)
             return result
@@ -358,7 +378,7 @@ class KerasLoop(Probe):
 
     def _count_in_pause(self, count: StepCount, batch: int) -> None:
         """Count the batches after the last one; a number that is not larger is one of the next epoch."""
-        before, last = self._last_batch, self._last(batch)
+        before, last = self._last_batch, self._find_last_batch(batch)
         steps = last - before if last > before else last + 1
         self._last_batch = last
         self._batches += steps
@@ -369,12 +389,12 @@ class KerasLoop(Probe):
         if self.recorder.is_due:
             self.recorder.on_wake()
 
-    def _last(self, batch: int) -> int:
+    def _find_last_batch(self, batch: int) -> int:
         # With several steps an execution, Keras names the last batch of a whole one at an epoch's end.
         return min(int(batch), self._epoch_batches - 1) if self._epoch_batches else int(batch)
 
     def _count_batches(self, rank: int, source: str, batch: int) -> None:
-        last = self._last_batch = self._last(batch)
+        last = self._last_batch = self._find_last_batch(batch)
         steps = max(1, last - int(self._begin_step) + 1)
         self._batches += steps
         self._trained += steps if rank == TRAINING else 0
@@ -383,7 +403,7 @@ class KerasLoop(Probe):
     def _epoch_end(self, original: Callable[..., T]) -> Callable[..., T]:
         def end(history: Callback, epoch: int, logs: Mapping[str, object] | None = None) -> T:
             if self.active and not self._own_loops and self.recorder.on_main_thread():
-                self.safely(self._note_epoch, epoch, logs or {})
+                self.call_safely(self._note_epoch, epoch, logs or {})
             return original(history, epoch, logs)
 
         return end
@@ -418,7 +438,7 @@ class KerasLoop(Probe):
                 and recorder.on_main_thread()
             ):
                 if not self.variable_bytes:
-                    self.safely(self._measure_variables, optimizer)
+                    self.call_safely(self._measure_variables, optimizer)
                 self._steps.event(EAGER_TRAINING, id(optimizer), recorder.since)
             return result
 
@@ -435,7 +455,7 @@ def _refilter(
     inner = getattr(loop, "__wrapped__", None)
     if inner is None:
         return wrap(loop, name)
-    wrapped = as_framework(wrap(inner, name))
+    wrapped = mark_as_framework(wrap(inner, name))
     for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
         setattr(wrapped, attribute, getattr(inner, attribute))
     setattr(wrapped, "__wrapped__", inner)  # noqa: B010 - a function has no such field to mypy

@@ -169,7 +169,7 @@ class LoopTurns:
         self._frames: dict[int, tuple[CodeType, int, bool]] = {}
         self._last: _LastEvent | None = None
 
-    def around(self, again: bool = True) -> list[tuple[UserLoop, bool]]:
+    def list_loops_around(self, again: bool = True) -> list[tuple[UserLoop, bool]]:
         """The loops around the running line, innermost first, each with whether a new turn of it began.
 
         `again` says whether an event from the same instruction as the last one belongs to a new turn: one instruction

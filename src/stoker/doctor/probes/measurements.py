@@ -28,7 +28,7 @@ class ProbePart:
     """
 
     def sites(self) -> Iterable[SiteKey]:
-        """The lines of the user's program that the part knows of."""
+        """The lines of the user's program in this part."""
         return ()
 
     def tables(self, m: Measurements) -> dict[str, list[Any]]:

@@ -24,16 +24,16 @@ class MemoryHistory:
         """Add a point. One that is too close to the last point only raises it."""
         point = (round(at_s, 3), host, device)
         if self.points and at_s - self.points[-1][0] < self._every_s:
-            self.points[-1] = _larger(self.points[-1], point)
+            self.points[-1] = _take_larger(self.points[-1], point)
             return
         self.points.append(point)
         if len(self.points) > MAX_POINTS:
             pairs = zip(self.points[::2], [*self.points[1::2], self.points[-1]], strict=False)
-            self.points = [_larger(a, b) for a, b in pairs]
+            self.points = [_take_larger(a, b) for a, b in pairs]
             self._every_s *= 2
 
 
-def _larger(a: Point, b: Point) -> Point:
+def _take_larger(a: Point, b: Point) -> Point:
     return a[0], _max(a[1], b[1]), _max(a[2], b[2])
 
 

@@ -74,7 +74,7 @@ class Pauses(Probe):
 
     def enable(self) -> None:
         """Pause from now on whenever that is worth it."""
-        self._steps.on_tick = lambda count, now: self.safely(self._step_ended, count, now)
+        self._steps.on_tick = lambda count, now: self.call_safely(self._step_ended, count, now)
         self.recorder.on_wake = self.end_pause
         # A forked child has no heartbeat, which may hold the lock at that moment.
         os.register_at_fork(after_in_child=self._renew_lock)
@@ -116,7 +116,7 @@ class Pauses(Probe):
         if self._skipped_ticks:
             self._skipped_ticks -= 1
             return
-        if count.rank >= LAYERS or count.ticks < 2 or not self._at_the_bottom() or self.is_held():
+        if count.rank >= LAYERS or count.ticks < 2 or not self._is_at_the_bottom() or self.is_held():
             return
         if not any(one is count for one in self._steps.reported()):
             self._skipped_ticks = _RETRY_TICKS
@@ -126,7 +126,7 @@ class Pauses(Probe):
         self._stretch = MeasuredStretch(count, now, self.recorder, self.ops())
         self._stretch.begin(self._probes, list(self._steps.sources.values()), self.reader_of)
 
-    def _at_the_bottom(self) -> bool:
+    def _is_at_the_bottom(self) -> bool:
         """Whether the main thread is in the user's loop or in one of Keras', and in nothing else that is timed."""
         recorder = self.recorder
         if self._steps.keras_depth:
@@ -137,11 +137,11 @@ class Pauses(Probe):
         """A stretch is complete: pause, if that is worth it and the steps are understood."""
         stretch.end(self._probes, self.recorder, self.ops())
         cost = stretch.ticks * _TICK_COST_NS + stretch.ops * _OP_COST_NS
-        drivers = stretch.drivers(self.reader_of)
+        drivers = stretch.find_drivers(self.reader_of)
         if drivers is None or cost < _WORTH * stretch.ns or stretch.step_ns > _LONG_STEP_NS:
             self._not_before = now + _RETRY_NS
             return
-        if stretch.is_disturbed() or not self._at_the_bottom() or self.is_held():
+        if stretch.is_disturbed() or not self._is_at_the_bottom() or self.is_held():
             return
         if self._kept and not self._kept[-1].resembles(stretch, _SAME):
             self._kept.clear()
@@ -163,7 +163,7 @@ class Pauses(Probe):
             estimate = self._estimate
             if estimate is None:
                 return
-            self.safely(self._extend, estimate)
+            self.call_safely(self._extend, estimate)
             self._estimate = None
             self.recorder.resume(estimate.base)
             for probe in self._probes:
@@ -177,7 +177,7 @@ class Pauses(Probe):
             estimate = self._estimate
             if estimate is None or clock.now_ns() - self._extended_ns < _POLLED_STEPS * estimate.step_ns:
                 return
-            if self.safely(self._extend, estimate):
+            if self.call_safely(self._extend, estimate):
                 self.recorder.is_due = True
                 # Whatever comes next, not only the next step.
                 for probe in self._probes:
@@ -189,12 +189,12 @@ class Pauses(Probe):
         """Put what has passed of a pause on the books. Safe to call from another thread."""
         with self.recorder.lock:
             if self._estimate is not None:
-                self.safely(self._extend, self._estimate, ended)
+                self.call_safely(self._extend, self._estimate, ended)
 
     def _extend(self, estimate: Estimate, ended: bool = False) -> bool:
         """Account for the pause up to now; returns whether the program has stopped stepping."""
         recorder = self.recorder
-        elapsed, now = recorder.unaccounted()
+        elapsed, now = recorder.read_unaccounted()
         ticks, counts = estimate.count_steps(recorder)
         stepping = int(ticks * estimate.step_ns)
         stalled = stepping < _STALLED * elapsed
@@ -202,7 +202,7 @@ class Pauses(Probe):
         estimate.share_out(part, ticks, recorder.spread)
         last_ns = now - (elapsed - part)
         for count in counts:
-            count.skip_to(last_ns, recorder.balances()[0])
+            count.skip_to(last_ns, recorder.read_balances()[0])
         recorder.spread[estimate.base] += elapsed - part
         recorder.estimated_ns += part
         self._extended_ns = now

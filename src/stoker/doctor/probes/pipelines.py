@@ -57,13 +57,13 @@ class StageTime:
     self_ns: int = 0
 
 
-def makes_ahead(pipeline: Pipeline) -> bool:
+def does_make_ahead(pipeline: Pipeline) -> bool:
     """Whether elements are made before they are asked for: as the pipeline ran, or else as it was written."""
     names = [name for name, _, _ in pipeline.ran] or [stage.name for stage in pipeline.stages]
     return any(name.startswith(("Prefetch", "Parallel", "MapAndBatch")) for name in names)
 
 
-def slow_stage(stages: dict[str, StageTime]) -> str | None:
+def find_slow_stage(stages: dict[str, StageTime]) -> str | None:
     """The path of the stage in which the pipeline spends most of its own time, leaving out buffers."""
     own: defaultdict[str, int] = defaultdict(int)
     for path, stage in stages.items():

@@ -39,11 +39,11 @@ class Probe(Patches):
     def poll(self) -> None:
         """Look at something from outside the program. Called several times a second on the heartbeat's thread."""
 
-    def growing(self) -> Iterable[Growing]:
+    def list_growing(self) -> Iterable[Growing]:
         """What grows only while the pausable patches are in, and is estimated while they are out."""
         return ()
 
-    def growing_tallies(self, name: str) -> Iterable[Growing]:
+    def list_growing_tallies(self, name: str) -> Iterable[Growing]:
         """The tallies of a name, as what grows."""
         return [(tally, *GROWING_TALLY) for tally in self.recorder.tallies_of(name).values()]
 
@@ -52,9 +52,9 @@ class Probe(Patches):
         return None
 
     def close(self) -> None:
-        """The program is ending: stop whatever must not outlive it."""
+        """Stop whatever must not outlive the program, which is ending."""
 
-    def safely(self, measure: Callable[P, T], *args: P.args, **kwds: P.kwargs) -> T | None:
+    def call_safely(self, measure: Callable[P, T], *args: P.args, **kwds: P.kwargs) -> T | None:
         """Call code of ours. A fault in it must not reach the program: it disables the probe, and None is returned."""
         try:
             return measure(*args, **kwds)

@@ -7,17 +7,15 @@ nothing of the trace.
 from __future__ import annotations
 
 import re
-import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
-from typing import TypeVar
 
+from stoker.doctor.attach.gently import gently
 from stoker.doctor.probes.pipelines import StageTime
 from stoker.records import WindowSums
 from stoker.tf_internals.types import ProtoMessage
 
-T = TypeVar("T")
 Interval = tuple[int, int]
 # Start and end on the profiler's clock, in nanoseconds; name; long name.
 _Event = tuple[int, int, str, str]
@@ -36,9 +34,6 @@ _ENOUGH = 3
 _OTHER_SHAPES = 4
 # A kernel that takes this long divides its work among all processors by itself.
 _WIDE_NS = 100_000
-
-# While we hold Python's lock the program waits: read a little, then pause.
-_CHUNK, _PAUSE_S = 200, 0.0005
 
 
 @dataclass
@@ -90,8 +85,8 @@ def summarise(threads: Threads, window_ns: int) -> WindowSummary:
         eager = _eager_kernels(summary, events)
         durations = [end - start for _, start, end in eager]
         summary.eager_kernels += len(eager)
-        summary.eager_floor_ns += _quickest(durations) * len(eager)
-        calm, wide = _calm([(name, end - start) for name, start, end in eager])
+        summary.eager_floor_ns += _find_quickest(durations) * len(eager)
+        calm, wide = _sum_calm_durations([(name, end - start) for name, start, end in eager])
         summary.eager_calm_ns += calm
         summary.eager_wide_ns += wide
         kernels += [(start, end) for _, start, end in eager]
@@ -101,7 +96,7 @@ def summarise(threads: Threads, window_ns: int) -> WindowSummary:
     busy = intersect(graph, kernels)
     summary.graph_busy_ns = length(busy)
     summary.graph_calls = len(graph)
-    summary.graph_quick_ns = _quickest(_by_interval(graph, busy)) * len(graph)
+    summary.graph_quick_ns = _find_quickest(_measure_cover(graph, busy)) * len(graph)
     waiting = intersect(graph, waits)
     summary.graph_input_ns = length(waiting) - length(intersect(waiting, kernels))
     other = merge([*kernels, *waiting])
@@ -110,7 +105,7 @@ def summarise(threads: Threads, window_ns: int) -> WindowSummary:
     return summary
 
 
-def by_thread(trace: ProtoMessage) -> Threads:
+def group_by_thread(trace: ProtoMessage) -> Threads:
     """Events by device and thread, as (start, end, name, long name), in order of their start."""
     names = {
         (device_id, resource_id): (device.name, resource.name)
@@ -131,14 +126,6 @@ def by_thread(trace: ProtoMessage) -> Threads:
     for _, events in threads.values():
         events.sort(key=lambda e: (e[0], -e[1]))
     return threads
-
-
-def gently(items: Iterable[T]) -> Iterator[T]:
-    """The items, with a pause now and then in which the program's own threads may run."""
-    for index, item in enumerate(items, 1):
-        yield item
-        if index % _CHUNK == 0:
-            time.sleep(_PAUSE_S)
 
 
 def _is_kernel(name: str, detail: str) -> bool:
@@ -185,12 +172,12 @@ def _eager_kernels(summary: WindowSummary, events: list[_Event]) -> list[tuple[s
     return kernels
 
 
-def _quickest(durations: list[int]) -> int:
-    """The tenth percentile: the time it takes when nothing is in the way."""
+def _find_quickest(durations: list[int]) -> int:
+    """The tenth percentile: how long it takes when nothing slows it down."""
     return sorted(durations)[len(durations) // 10] if durations else 0
 
 
-def _calm(kernels: list[tuple[str, int]]) -> tuple[int, int]:
+def _sum_calm_durations(kernels: list[tuple[str, int]]) -> tuple[int, int]:
     """The sum of the kernels' durations on a calm machine, and the part of it in long kernels.
 
     Each kernel counts as long as the quicker quarter of those that ran between the same two neighbours. A step runs the
@@ -208,22 +195,22 @@ def _calm(kernels: list[tuple[str, int]]) -> tuple[int, int]:
     for (_, name, _), group in alike.items():
         by_op[name] += group
         if len(group) >= _ENOUGH:
-            most[name] = max(most[name], _quarter(group))
+            most[name] = max(most[name], _find_lower_quartile(group))
     total = wide = 0
     for (_, name, _), group in alike.items():
-        each = _quarter(group)
+        each = _find_lower_quartile(group)
         if len(group) < _ENOUGH:
-            each = min(each, max(most[name], _OTHER_SHAPES * _quarter(by_op[name])))
+            each = min(each, max(most[name], _OTHER_SHAPES * _find_lower_quartile(by_op[name])))
         total += each * len(group)
         wide += each * len(group) if each >= _WIDE_NS else 0
     return total, wide
 
 
-def _quarter(durations: list[int]) -> int:
+def _find_lower_quartile(durations: list[int]) -> int:
     return sorted(durations)[len(durations) // 4]
 
 
-def _by_interval(outer: list[Interval], inner: list[Interval]) -> list[int]:
+def _measure_cover(outer: list[Interval], inner: list[Interval]) -> list[int]:
     """How much of each outer interval the inner ones cover; both lists are disjoint and in order."""
     covered, j = [], 0
     for start, end in outer:

@@ -12,13 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from stoker import clock
 from stoker.doctor.probes.eager_ops import EagerOps
+from stoker.doctor.probes.memory_book import MemoryBookProbe
 from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.probes.probe import Probe
-from stoker.doctor.probes.profiler_trace import WindowSummary, by_thread, summarise
+from stoker.doctor.probes.profiler_trace import WindowSummary, group_by_thread, summarise
 from stoker.doctor.probes.recorder import STARTUP, TRACE, Recorder
 from stoker.doctor.probes.spans import Window
 from stoker.doctor.probes.steps import Steps
@@ -31,6 +33,11 @@ _MIN_WINDOW_S, _MAX_WINDOW_S = 0.04, 1.5
 # As long as the length of a step is unknown. A shorter window would see only a piece of a long eager step.
 _FIRST_WINDOW_S = 0.25
 _TICKS_PER_WINDOW = 3
+# A pipeline of single rows makes hundreds of thousands of events a second, and reading one takes 5 us. A window that
+# may have more than this many ends as soon as it has seen a whole step, which is between two ends of a step.
+_MAX_EVENTS, _ENDS_OF_A_STEP = 40_000, 2
+# A window this short never has too many. How often a longer one is looked at.
+_SHORT_S, _LOOK_S = 0.15, 0.01
 # The share of the run's time that windows and reading them may take.
 _BUDGET = 0.01
 _WINDOW_SLOWDOWN = 0.15
@@ -50,8 +57,9 @@ class ProfilerWindows(Probe):
 
     name = "profiler windows"
 
-    def __init__(self, recorder: Recorder, steps: Steps, eager: EagerOps) -> None:
+    def __init__(self, recorder: Recorder, steps: Steps, eager: EagerOps, memory: MemoryBookProbe) -> None:
         super().__init__(recorder)
+        self._memory = memory
         self.summary = WindowSummary()
         self.events: list[WindowEvents] = []
         self._steps = steps
@@ -60,6 +68,8 @@ class ProfilerWindows(Probe):
         self._session: ProfilerSession | None = None
         self._aside_until = 0
         self._next_ns = 0
+        # Of the last window; None before the first.
+        self._events_per_s: float | None = None
         # Steps and eager ops at the last poll.
         self._seen = (0, 0)
         self._interrupted = threading.Event()
@@ -76,26 +86,39 @@ class ProfilerWindows(Probe):
 
     def poll(self) -> None:
         """Take a window if one is due and the program is stepping."""
-        if self.recorder.meter is not None:
-            # The profiler would see the emulation, not the modelled device.
+        if self.recorder.meter is not None and not self._memory.has_device:
+            # The profiler would see the emulation, not the modelled device: only allocations are real.
             return
-        now = clock.now_ns()
+        if self.active and self._memory.wants_first() and not self._must_wait():
+            self.call_safely(self._take_memory)
+            # Seeing the first step is not paid for: the windows that follow come as they would have.
+            self._next_ns = 0
+            return
+        now = clock.real_ns()
         seen = (self._steps.total(), self._eager.count)
         moved = seen[0] - self._seen[0] > 0 or seen[1] - self._seen[1] > 50
         self._seen = seen
         warm = seen[0] > _WARM_STEPS or seen[1] > _WARM_OPS
-        if not self.active or self._must_wait() or not moved or not warm or now < self._next_ns:
+        due = now >= self._next_ns or self._memory.is_urgent()
+        if not self.active or self._must_wait() or not moved or not warm or not due:
             return
         if self.recorder.in_pause:
             return
         if self.recorder.top in (TRACE, STARTUP):
             return
-        self.safely(self._take, self._window_s())
+        if self._is_for_memory():
+            self.call_safely(self._take_memory)
+        else:
+            self.call_safely(self._take, self._window_s())
 
     def wants_turn(self) -> bool:
         """Whether a window is due."""
-        wanted = self.active and self.recorder.meter is None and clock.now_ns() >= self._next_ns
+        wanted = self.active and self.recorder.meter is None and clock.real_ns() >= self._next_ns
         return wanted and not self._must_wait()
+
+    def interrupt(self) -> None:
+        """End an open window now; what it has seen is kept."""
+        self._interrupted.set()
 
     def measure(self, ended: bool) -> WindowsPart:
         return WindowsPart(self.summary, list(self.events))
@@ -106,24 +129,64 @@ class ProfilerWindows(Probe):
         with self._lock:
             self._stop()
 
+    def _is_for_memory(self) -> bool:
+        """Whether the next window shows allocations: always on the software GPU, every other time on a GPU."""
+        if not self._memory.has_device:
+            return False
+        emulated = self.recorder.meter is not None
+        return emulated or self._memory.is_urgent() or self._memory.windows < self.summary.windows
+
+    def _take_memory(self) -> None:
+        """Take a window of allocations, and pay for it as for any other."""
+        started, reading = clock.real_ns(), time.thread_time_ns()
+        open_ns = 0
+
+        def record(wait: Callable[[threading.Event], None]) -> bytes | None:
+            nonlocal open_ns
+            with tempfile.TemporaryDirectory(prefix="stoker-memory-") as folder:
+                if not self._open(folder):
+                    return None
+                beside = self._steps.windows.beside = Window(0, 0)
+                opened = clock.real_ns()
+                wait(self._interrupted)
+                open_ns = clock.real_ns() - opened
+                if self._steps.windows.beside is beside:
+                    self._steps.windows.beside = None
+                with self._lock:
+                    if not self._export():
+                        return None
+                # There is no file if nothing was seen.
+                file = next(Path(folder).rglob("*.xplane.pb"), None)
+                return None if file is None else file.read_bytes()
+
+        self._memory.take(record)
+        cost = clock.real_ns() - started - open_ns + int(open_ns * _WINDOW_SLOWDOWN)
+        self._postpone_next(min(cost, time.thread_time_ns() - reading + int(open_ns * _WINDOW_SLOWDOWN)))
+
     def _window_s(self) -> float:
         tick_s = self._steps.tick_seconds()
         length = _TICKS_PER_WINDOW * tick_s if tick_s is not None else _FIRST_WINDOW_S
         return min(max(length, _MIN_WINDOW_S), _MAX_WINDOW_S)
 
-    def _take(self, seconds: float) -> None:
+    def _open(self, folder: str) -> bool:
+        """Open a session, unless the program's own profiler is on."""
         with self._lock:
             if not self.active or self._must_wait():
-                return
+                return False
             self._interrupted.clear()
             session = self._new_session()
             with self._quiet():
-                session.start(tempfile.gettempdir(), {})
+                session.start(folder, {})
             self._session = session
+        return True
+
+    def _take(self, seconds: float) -> None:
+        if not self._open(tempfile.gettempdir()):
+            return
         marks = ClockMarks(self._trace_me, clock.now_ns)
         beside = self._steps.windows.beside = Window(0, 0)
         started = clock.now_ns()
-        self._interrupted.wait(seconds)
+        self._wait(seconds)
         opened = clock.now_ns() - started
         stopping = clock.now_ns()
         self._steps.windows.beside = None
@@ -133,15 +196,33 @@ class ProfilerWindows(Probe):
             return
         cost = clock.now_ns() - stopping + int(opened * _WINDOW_SLOWDOWN)
         reading = time.thread_time_ns()
-        threads = by_thread(self._parse(data))
+        trace = self._parse(data)
+        self._events_per_s = len(trace.trace_events) / (opened / 1e9)
+        threads = group_by_thread(trace)
         zero_ns = marks.zero_ns(threads)
         if zero_ns is not None and is_kept(self.summary.windows):
             self.events.append(window_events(threads, zero_ns, opened, beside))
         self.summary.add(summarise(threads, opened))
         cost += time.thread_time_ns() - reading
-        now = clock.now_ns()
-        age = int((now - self.recorder.start_ns) * _GROWTH)
-        self._next_ns = now + max(int(cost / _BUDGET), int(_MIN_PAUSE_S * 1e9), age)
+        self._postpone_next(cost)
+
+    def _postpone_next(self, cost_ns: int) -> None:
+        """Put the next window off, by what this one cost and by the age of the run."""
+        now = clock.real_ns()
+        age = int((clock.now_ns() - self.recorder.start_ns) * _GROWTH)
+        self._next_ns = now + max(int(cost_ns / _BUDGET), int(_MIN_PAUSE_S * 1e9), age)
+
+    def _wait(self, seconds: float) -> None:
+        """Keep the window open this long, or only for a whole step if it may have too many events."""
+        few = self._events_per_s is not None and self._events_per_s * seconds <= _MAX_EVENTS
+        if few or seconds <= _SHORT_S:
+            self._interrupted.wait(seconds)
+            return
+        first = self._steps.ticks()
+        end_ns = clock.now_ns() + int(seconds * 1e9)
+        while clock.now_ns() < end_ns and self._steps.ticks() - first < _ENDS_OF_A_STEP:
+            if self._interrupted.wait(_LOOK_S):
+                return
 
     def _stop(self) -> bytes | None:
         """End the open session; returns None if the program's own profiler has taken over."""
@@ -150,6 +231,15 @@ class ProfilerWindows(Probe):
             return None
         with self._quiet():
             return bytes(session.stop())
+
+    def _export(self) -> bool:
+        """End the open session and write its events; false if the program's own profiler has taken over."""
+        session, self._session = self._session, None
+        if session is None:
+            return False
+        with self._quiet():
+            session.export_to_tb()
+        return True
 
     def _step_aside(self, for_good: bool, original: Callable[..., T]) -> Callable[..., T]:
         """Wrap what the program uses the profiler with: end our session first, and let the program have it."""
@@ -181,7 +271,7 @@ def log_silencer() -> Callable[[], AbstractContextManager[None]]:
     errors_only = 2
 
     @contextmanager
-    def silenced() -> Iterator[None]:
+    def silence() -> Iterator[None]:
         level = get()
         set_level(max(level, errors_only))
         try:
@@ -189,4 +279,4 @@ def log_silencer() -> Callable[[], AbstractContextManager[None]]:
         finally:
             set_level(level)
 
-    return silenced
+    return silence

@@ -16,13 +16,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stoker import clock
 from stoker.doctor.attach.sites import SiteKey, Sites
 from stoker.doctor.probes.measurements import Books
 from stoker.doctor.probes.spans import Window
-from stoker.doctor.software_gpu import Meter
+
+if TYPE_CHECKING:
+    from stoker.doctor.software_gpu import Meter
 
 # Accounts as list indexes: the probes charge them millions of times. Two are raw: time inside a compiled
 # function and inside eager ops, which the profiler's windows later divide into compute, input and dispatch.
@@ -51,7 +53,7 @@ MAX_SITES = 2000
 
 @dataclass(kw_only=True)
 class Placed:
-    """Where among the steps something happened: between how many of them, and after which one last."""
+    """When something happened, counted in steps: in how many different ones, and after which one last."""
 
     between: int = 0
     last_step: int = -1
@@ -65,6 +67,8 @@ class Tally(Placed):
     ns: int = 0
     wait_ns: int = 0
     lost_ns: int = 0
+    # Waiting for a processor that other programs had; 0 where the probe does not say.
+    queued_ns: int = 0
     bytes: int = 0
     # Copies of the same array as the first one.
     same: int = 0
@@ -178,7 +182,7 @@ class Recorder:
         self.first_dispatch_ns = 0
         self.in_pause = self.is_due = False
 
-    def wakes(self) -> bool:
+    def has_ended_pause(self) -> bool:
         """Whether an event on the main thread has just ended a pause."""
         if self.top != PAUSED or not self.is_due or not self.on_main_thread():
             return False
@@ -191,7 +195,7 @@ class Recorder:
         self.totals[account] += ended - started
         self.since = ended
 
-    def unaccounted(self) -> tuple[int, int]:
+    def read_unaccounted(self) -> tuple[int, int]:
         """Nanoseconds of the pause that are not shared out yet, and now. Safe to call from another thread."""
         while True:
             since = self.since
@@ -214,7 +218,7 @@ class Recorder:
         return found
 
     def tallies_of(self, probe: str) -> dict[SiteKey, Tally]:
-        """The tallies of a probe by site, as of now. Safe to call from another thread."""
+        """The tallies of a probe by site, up to now. Safe to call from another thread."""
         return dict(self.tallies.get(probe, {}))
 
     def date(self, tally: Tally, ended: int) -> None:
@@ -237,11 +241,11 @@ class Recorder:
                 self.notes.append(text)
 
     def measure(self, ended: bool) -> Books:
-        """The books as of now; of a program that `ended`, as of the moment at which its device is done.
+        """The books up to now; if the program has `ended`, up to the moment when its device is done.
 
         A program that ends with work queued on the device is not done before the device is: the host waits for it.
         """
-        totals, now = self.balances()
+        totals, now = self.read_balances()
         if ended and self.queued is not None:
             queued = self.queued()
             totals[SYNC] += queued
@@ -257,7 +261,7 @@ class Recorder:
             estimate_error=self.estimate_error,
         )
 
-    def balances(self) -> tuple[list[int], int]:
+    def read_balances(self) -> tuple[list[int], int]:
         """Nanoseconds by account up to now, and now. Safe to call from another thread."""
         with self.lock:
             while True:

@@ -111,7 +111,7 @@ class Retrace(Probe):
             finally:
                 ended = recorder.leave()
                 if not nested:
-                    self.safely(self._record, function_type, tracing_options, concrete, started, ended)
+                    self.call_safely(self._record, function_type, tracing_options, concrete, started, ended)
 
         return create
 
@@ -127,7 +127,7 @@ class Retrace(Probe):
         entry = self._entry(options.python_function)
         site, _ = self.recorder.sites.caller()
         signature = signature_of(function_type)
-        previous = self._previous(options.function_cache, signature)
+        previous = self._find_previous(options.function_cache, signature)
         new_object = previous is None and entry.last_serial != self.call_serial
         entry.last_serial = self.call_serial
         entry.objects += new_object
@@ -148,7 +148,7 @@ class Retrace(Probe):
         if self.recorder.window is not None:
             self.recorder.window.label(started, TRACE, entry, entry.name)
 
-    def _previous(self, cache: Sized | None, signature: Signature) -> Signature | None:
+    def _find_previous(self, cache: Sized | None, signature: Signature) -> Signature | None:
         """The signature this function was last traced with; None for a function never traced.
 
         A cache cannot be referenced weakly, and its id may be used again. An empty cache belongs to a new function.
@@ -186,11 +186,11 @@ def signature_of(function_type: FunctionType) -> Signature:
     signature = {}
     for name, parameter in function_type.parameters.items():
         text = str(parameter.type_constraint)
-        signature[name] = (_plain(text), "Literal" in text or "Tensor" not in text)
+        signature[name] = (_shorten(text), "Literal" in text or "Tensor" not in text)
     return signature
 
 
-def _plain(text: str) -> str:
+def _shorten(text: str) -> str:
     """`TensorSpec(shape=(32, 10), dtype=tf.float32, name=None)` is `float32[32, 10]`; `Literal[3]` is `3`."""
     text = re.sub(
         r"TensorSpec\(shape=\(?(.*?)\)?, dtype=tf\.(\w+), name=[^)]*\)",

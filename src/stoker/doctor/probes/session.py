@@ -23,6 +23,7 @@ from stoker.doctor.probes.import_watch import ImportWatcher
 from stoker.doctor.probes.input_wait import InputWait
 from stoker.doctor.probes.keras_loop import KerasLoop
 from stoker.doctor.probes.measurements import Measurements
+from stoker.doctor.probes.memory_book import MemoryBookProbe
 from stoker.doctor.probes.pauses import Pauses
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.profiler_windows import ProfilerWindows
@@ -54,7 +55,10 @@ class Session:
         self.input = InputWait(recorder)
         self.keras = KerasLoop(recorder, self.steps, self.eager)
         self.device = DeviceProbe(recorder)
-        self.windows = ProfilerWindows(recorder, self.steps, self.eager)
+        self.memory = MemoryBookProbe(recorder, self.steps, self.eager, self.device)
+        transfer = Transfer(recorder, self.steps)
+        transfer.on_tensor = self.memory.note_tensor
+        self.windows = ProfilerWindows(recorder, self.steps, self.eager, self.memory)
         self.calls = GraphCalls(recorder, self.retrace, self.steps)
         self.steps.work = lambda: self.eager.count + self.retrace.call_serial
         self.imported = False
@@ -64,7 +68,8 @@ class Session:
         self.probes: tuple[Probe, ...] = (
             self.device,
             HostSync(recorder, self.steps),
-            Transfer(recorder, self.steps),
+            transfer,
+            self.memory,
             self.retrace,
             self.calls,
             self.eager,
@@ -156,6 +161,10 @@ class Session:
             attach()
         except Exception as error:  # noqa: BLE001 - a TensorFlow we do not know must still run
             probe.fail(error)
+
+    def note_error(self, error: BaseException) -> None:
+        """The program is about to end with this error: if memory ran out, keep what was in it."""
+        self.memory.call_safely(self.memory.note_failure, error, self.windows.interrupt)
 
     def poll(self) -> None:
         """Called several times a second on the heartbeat's thread."""

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from stoker import clock
+from stoker.processors import main_thread_wait_ns
 
 MAX_WINDOWS = 8
 MAX_SPANS = 480
 MAX_STEPS = 48
 # The first steps trace, optimise and fill buffers.
 _FIRST_STEP = 2
-# Of a process's main thread: nanoseconds on a processor, nanoseconds waiting for one, turns.
-_SCHEDULED = Path("/proc/self/schedstat")
 
 
 @dataclass
@@ -141,7 +139,7 @@ class SpanWindows:
 
     def _close(self, window: Window, now: int) -> None:
         window.end, window.cpu_ns = now, time.process_time_ns() - window.cpu_start
-        window.delay_ns = _delay_ns() - window.delay_start
+        window.delay_ns = main_thread_wait_ns() - window.delay_start
         self.open = None
         self._next = max(self._steps + 1, 2 * self._steps - MAX_STEPS)
         self.kept.append(window)
@@ -150,12 +148,12 @@ class SpanWindows:
             del self.kept[1]
 
     def all(self) -> list[Window]:
-        """Closed windows, and the open one as far as it got. Safe to call from another thread."""
+        """Closed windows, and the open one up to now. Safe to call from another thread."""
         window = self.open
         if window is None or not window.ends:
             return list(self.kept)
         used = time.process_time_ns() - window.cpu_start
-        delay = _delay_ns() - window.delay_start
+        delay = main_thread_wait_ns() - window.delay_start
         so_far = replace(
             window, spans=list(window.spans), ends=list(window.ends), cpu_ns=used, delay_ns=delay
         )
@@ -163,12 +161,4 @@ class SpanWindows:
 
 
 def _open_window(now: int) -> Window:
-    return Window(now, time.process_time_ns(), delay_start=_delay_ns())
-
-
-def _delay_ns() -> int:
-    """How long the main thread was ready to run without a processor; 0 where the system does not tell."""
-    try:
-        return int(_SCHEDULED.read_text(encoding="ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
+    return Window(now, time.process_time_ns(), delay_start=main_thread_wait_ns())

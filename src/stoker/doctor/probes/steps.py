@@ -15,6 +15,7 @@ from stoker.doctor.probes.parts.steps import Phase, StepsPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import ACCOUNT_NAMES, PAUSED, SYNC, Recorder
 from stoker.doctor.probes.spans import SpanWindows
+from stoker.processors import ProcessorUse
 
 # Ranks of sources of steps: the best class that has any steps is reported. Compiled and eager updates are one class.
 TRAINING, EAGER_TRAINING, TAPES, INFERENCE, CALLS, LAYERS, READS = range(7)
@@ -28,6 +29,35 @@ _MIN_CALLS = 5
 # Durations of single steps that are kept. When there are more, every other one is dropped, and from then on only every
 # second, fourth ... step is kept.
 MAX_TIMES = 512
+# How often the processes' use of the processors is asked at first; so many answers are kept.
+_USE_EVERY_NS, _MAX_USES = 50_000_000, 64
+
+
+class _UseSamples:
+    """What the process had used of the processors, asked at ends of steps now and then."""
+
+    def __init__(self) -> None:
+        self._samples: list[tuple[int, ProcessorUse]] = []
+        self._next = 0
+        self._every_ns = _USE_EVERY_NS
+
+    def note(self, now: int) -> None:
+        """Ask, unless that was done lately."""
+        if now < self._next:
+            return
+        self._samples.append((now, ProcessorUse.up_to_now()))
+        if len(self._samples) >= _MAX_USES:
+            del self._samples[1::2]
+            self._every_ns *= 2
+        self._next = now + self._every_ns
+
+    def between(self, start: int, end: int) -> ProcessorUse:
+        """Processor use in this time, estimated from the samples in it; nothing if there are too few."""
+        inside = [sample for sample in list(self._samples) if start <= sample[0] <= end]
+        if len(inside) < 2:
+            return ProcessorUse()
+        (first, before), (last, after) = inside[0], inside[-1]
+        return ProcessorUse(*(ns * (end - start) // (last - first) for ns in after.since(before)))
 
 
 @dataclass
@@ -90,6 +120,7 @@ class StepCount:
         self.examples += examples
         self.last_ns, self.last_done_ns, self.last_totals = now, done, totals
         recorder.steps += self.rank < READS
+        self.books.uses.note(now)
         recorder.window = windows.step_ended(now, self.rank, steps, self.source)
         if self.books.on_step_end is not None:
             self.books.on_step_end(self)
@@ -100,6 +131,7 @@ class StepCount:
         """Move the end of the last step here: some were counted in a pause, without the time of each."""
         self.last_ns = self.last_done_ns = now
         self.last_totals = totals
+        self.books.uses.note(now)
 
     def skip_time(self) -> None:
         """Do not keep the time from the last step to the next one."""
@@ -129,7 +161,7 @@ class StepCount:
 
     @property
     def elapsed_ns(self) -> int:
-        """From the end of the first step to the end of the last, when the work was done."""
+        """The time from the end of the first step to the end of the last, when the work was done."""
         return self.last_ns - self.first_ns + self.drain_ns
 
     def add_examples(self, examples: int) -> None:
@@ -150,6 +182,7 @@ class Steps(Probe):
     def __init__(self, recorder: Recorder) -> None:
         super().__init__(recorder)
         self.windows = SpanWindows()
+        self.uses = _UseSamples()
         self.sources: dict[tuple[int, object], StepCount] = {}
         # Open calls of Keras' fit, evaluate and predict: what they call is not a step of its own.
         self.keras_depth = 0
@@ -206,7 +239,7 @@ class Steps(Probe):
         worked = self.work() if rank >= LAYERS else -1
         # Two optimizers stepped by one line of a library's caller are one turn; so are the reads of one print.
         again = source in self._since_turn and (rank < LAYERS or worked != self._work_seen)
-        loops = self.turns.around(again)
+        loops = self.turns.list_loops_around(again)
         self._work_seen = worked
         if loops and loops[0][1]:
             self._since_turn.clear()
@@ -269,7 +302,7 @@ class Steps(Probe):
         best = max(EAGER_TRAINING, min(count.rank for count in counts))
         chosen = [count for count in counts if count.rank <= best]
         if best < CALLS:
-            return _steps_around(chosen)
+            return _drop_nested_counts(chosen)
         span = max(count.last_ns - count.first_ns for count in chosen)
         hot = [count for count in chosen if (count.last_ns - count.first_ns) * 2 >= span]
         return [max(hot, key=lambda c: c.steps)]
@@ -299,11 +332,12 @@ class Steps(Probe):
             drain_ns=last.drain_ns,
             steps=sum(count.steps for count in counts) - first.first_steps,
             totals=dict(zip(ACCOUNT_NAMES, totals, strict=False)),
+            use=self.uses.between(first.first_ns, last.last_ns),
             times=list(max(counts, key=lambda c: c.steps).times),
         )
 
     def mark_done(self, now: int) -> None:
-        """Note that a read waited for the device, so all earlier work is done. For devices that do not tell."""
+        """Note that a read waited for the device, so all earlier work is done. For devices that do not report it."""
         for count in self.sources.values():
             if count.last_done_ns == count.last_ns:
                 count.last_done_ns = now
@@ -311,6 +345,10 @@ class Steps(Probe):
     def total(self) -> int:
         """Steps so far."""
         return sum(count.steps for count in self.reported())
+
+    def ticks(self) -> int:
+        """How often a step, or a call that runs several, has ended so far."""
+        return sum(count.ticks for count in self.reported())
 
     def tick_seconds(self) -> float | None:
         """How long a tick takes; None if unknown. A call that runs several steps shows nothing until it ends."""
@@ -329,7 +367,7 @@ class Steps(Probe):
         return steps / seconds, examples / seconds if examples else None
 
 
-def _steps_around(counts: list[StepCount]) -> list[StepCount]:
+def _drop_nested_counts(counts: list[StepCount]) -> list[StepCount]:
     """The counts without nested loops: the outer one is the step, unless the inner one turns far more often."""
     loops = {count.source: count for count in counts if isinstance(count.source, UserLoop)}
     dropped: set[object] = set()

@@ -21,7 +21,7 @@ _ALWAYS_MEASURED = (STARTUP, TRACE, CHECKPOINT, TEARDOWN)
 
 @dataclass
 class Growth:
-    """By how much a number of a probe grew in a stretch."""
+    """How much one of a probe's numbers grew in a stretch."""
 
     owner: object
     name: str
@@ -52,11 +52,11 @@ class Driver:
     _carried: int = 0
 
     def begin(self) -> None:
-        """A pause begins."""
+        """Begin a pause."""
         self._seen, self._carried = self.read(), 0
 
     def advance(self) -> int:
-        """The ticks since the last call, which are counted now if they were not."""
+        """The ticks since the last call; counts them now if nothing has yet."""
         ticks = (self.read() - self._seen) // self.per_tick
         self._seen += ticks * self.per_tick
         if not self.counts_itself:
@@ -89,7 +89,7 @@ class MeasuredStretch:
             self._counts.append((count, count.ticks, count.examples, read() if read is not None else 0))
 
     def ticks_so_far(self) -> int:
-        """Steps of the source it began with, as far as each is seen for itself."""
+        """The steps seen so far of the source that it began with."""
         return self.anchor.ticks - self._first_tick
 
     def end(self, probes: Iterable[Probe], recorder: Recorder, ops: int) -> None:
@@ -102,7 +102,7 @@ class MeasuredStretch:
                 self.growths[id(owner), name] = Growth(owner, name, is_time, amount)
         self._values = {}
 
-    def drivers(self, reader_of: _ReaderOf) -> list[Driver] | None:
+    def find_drivers(self, reader_of: _ReaderOf) -> list[Driver] | None:
         """What makes the steps of each source; None if that is not clear for the one that it began with."""
         found: list[Driver] = []
         for count, ticks_before, examples_before, read_before in self._counts:
@@ -123,7 +123,7 @@ class MeasuredStretch:
         return sorted(found, key=lambda driver: driver.count is not self.anchor)
 
     def is_disturbed(self) -> bool:
-        """Whether something happened that is no part of an ordinary step."""
+        """Whether something happened that is not part of an ordinary step."""
         return any(self.totals[account] for account in _ALWAYS_MEASURED)
 
     @property
@@ -181,7 +181,7 @@ class Estimate:
         return advanced[0][1], [count for count, ticks in advanced if ticks]
 
     def share_out(self, ns: int, ticks: int, spread: list[int]) -> None:
-        """Add so much time and so many steps to the accounts, and to what the probes count."""
+        """Add this much time and this many steps to the accounts and to what the probes count."""
         self._part_ns += ns
         self._part_ticks += ticks
         whole = sum(self.totals)
@@ -202,7 +202,7 @@ class Estimate:
 
 def _amounts(probes: Iterable[Probe]) -> Iterable[tuple[object, str, bool, int]]:
     for probe in probes:
-        for owner, counts, times in probe.growing():
+        for owner, counts, times in probe.list_growing():
             for name in counts:
                 yield owner, name, False, getattr(owner, name)
             for name in times:

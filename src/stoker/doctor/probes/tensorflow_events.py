@@ -10,7 +10,8 @@ import heapq
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from stoker.doctor.probes.profiler_trace import Threads, gently
+from stoker.doctor.attach.gently import gently
+from stoker.doctor.probes.profiler_trace import Threads
 from stoker.doctor.probes.spans import Window
 from stoker.tf_internals.types import TraceMe
 
@@ -65,12 +66,12 @@ def is_kept(number: int) -> bool:
 def window_events(threads: Threads, zero_ns: int, length_ns: int, beside: Window) -> WindowEvents:
     """The longest events of a window; the others are too short to be seen beside them."""
     kept: dict[str, list[tuple[int, int, str]]] = {}
-    for thread, start, length, name in sorted(_longest(threads)):
+    for thread, start, length, name in sorted(_choose_longest(threads)):
         kept.setdefault(thread, []).append((start, length, name))
     return WindowEvents(zero_ns, length_ns, kept, beside)
 
 
-def _longest(threads: Threads) -> Iterable[tuple[str, int, int, str]]:
+def _choose_longest(threads: Threads) -> Iterable[tuple[str, int, int, str]]:
     def events() -> Iterable[tuple[str, int, int, str]]:
         for (device, number), (thread, found) in threads.items():
             where = f"{device} {thread or number}".strip()

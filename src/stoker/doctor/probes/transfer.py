@@ -49,6 +49,8 @@ class Transfer(Probe):
         self._steps = steps
         # The id of the first array converted at a site.
         self._first: dict[SiteKey, int] = {}
+        # Called with each tensor that is made of host data, and its bytes if known.
+        self.on_tensor: Callable[[Tensor, int], None] = lambda tensor, size: None
 
     def attach(self) -> None:
         import numpy as np
@@ -56,8 +58,8 @@ class Transfer(Probe):
         self._array_type = np.ndarray
         self.replace(*eager.host_conversion(), self._conversion, pausable=True)
 
-    def growing(self) -> Iterable[Growing]:
-        return self.growing_tallies("transfer")
+    def list_growing(self) -> Iterable[Growing]:
+        return self.list_growing_tallies("transfer")
 
     def measure(self, ended: bool) -> CopiesPart:
         return CopiesPart(self.recorder.tallies_of("transfer"))
@@ -69,7 +71,7 @@ class Transfer(Probe):
             size = data_size(value, self._array_type)
             if size is None or not self.active:
                 return original(value, ctx, dtype)
-            if recorder.top == PAUSED and not recorder.wakes():
+            if recorder.top == PAUSED and not recorder.has_ended_pause():
                 return original(value, ctx, dtype)
             on_books = recorder.on_main_thread()
             started = recorder.enter(TRANSFER) if on_books else clock.now_ns()
@@ -79,7 +81,7 @@ class Transfer(Probe):
                 return tensor
             finally:
                 ended = recorder.leave() if on_books else clock.now_ns()
-                self.safely(self._count, value, tensor, size, started, ended, on_books)
+                self.call_safely(self._count, value, tensor, size, started, ended, on_books)
 
         return convert
 
@@ -87,6 +89,8 @@ class Transfer(Probe):
         self, value: TensorLike, tensor: Tensor, size: int, started: int, ended: int, on_books: bool
     ) -> None:
         elapsed = ended - started
+        if tensor is not None:
+            self.on_tensor(tensor, size)
         key, _ = self.recorder.sites.caller(nearer_than=INTERNAL)
         if key is None:
             return

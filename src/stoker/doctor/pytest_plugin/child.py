@@ -90,7 +90,7 @@ class Children:
             self._known.setdefault(report.nodeid, []).append(report)
         for other in together:
             if not any(r.when == "teardown" for r in self._known.get(other.nodeid, [])):
-                self._known.setdefault(other.nodeid, []).append(_broken(other, done))
+                self._known.setdefault(other.nodeid, []).append(_report_broken_child(other, done))
 
     def _command(self, nodeids: list[str]) -> list[str]:
         config = self._config
@@ -110,7 +110,7 @@ def _settings(item: pytest.Item) -> dict[str, Any]:
     return dict(marker.kwargs) if marker is not None else {}
 
 
-def _broken(item: pytest.Item, done: subprocess.CompletedProcess[str]) -> pytest.TestReport:
+def _report_broken_child(item: pytest.Item, done: subprocess.CompletedProcess[str]) -> pytest.TestReport:
     """The child ended before the test did."""
     output = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
     text = f"the process for the software GPU ended with code {done.returncode} before this test\n{output}"

@@ -1,12 +1,16 @@
-"""Everything the replay knows of a run: its steps, its input, and what its calls and kernels took."""
+"""Everything the replay knows about a run: its steps, its input, and what its calls and kernels took."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from stoker.doctor.probes.pipelines import FIRST_ELEMENT
 from stoker.doctor.replay.pieces import Piece
+
+if TYPE_CHECKING:
+    from stoker.records import VerifiedRow
 
 # The name of a piece in which an iterator was made, found empty or taken down.
 AROUND = "around the elements"
@@ -40,11 +44,13 @@ class TimedRepair:
     replaces: tuple[float, ...] = ()
     # Seconds of a step that may be replaced or may stay: nothing tells.
     unknown: float = 0.0
+    # The findings, as `kind:line`, whose repairs replace all that this one does.
+    within: tuple[str, ...] = ()
 
     @property
     def replaced_s(self) -> float:
-        """Seconds of a step that it replaces; 0 where only samples tell."""
-        return _at(self.replaces, 0.5)
+        """Seconds of a step that it replaces; 0 if only samples are known."""
+        return _find_quantile(self.replaces, 0.5)
 
     def takes_s(self, round_place: float, step_place: float) -> float:
         """Seconds of a step with the repair, in place of what it replaces.
@@ -52,13 +58,13 @@ class TimedRepair:
         The places choose a round and a step, from the quickest (0) to the slowest (1) of their middle half: one that
         was disturbed tells nothing. If a step has less that is replaced, more of it stays.
         """
-        seconds = _at(self.rounds, 0.25 + round_place / 2)
-        more_stays = self.replaced_s - _at(self.replaces, 0.25 + step_place / 2)
+        seconds = _find_quantile(self.rounds, 0.25 + round_place / 2)
+        more_stays = self.replaced_s - _find_quantile(self.replaces, 0.25 + step_place / 2)
         more_stays += self.unknown * max(0.0, 1 - 2 * step_place)
         return max(seconds / 2, seconds + more_stays)
 
 
-def _at(values: Sequence[float], place: float) -> float:
+def _find_quantile(values: Sequence[float], place: float) -> float:
     """The value at a place between the smallest (0) and the largest (1); 0 of none."""
     if not values:
         return 0.0
@@ -98,10 +104,14 @@ class Program:
     call_s: float = 0.0
     # What a step's eager ops take to launch on an accelerator, one by one, from inside a graph.
     launches_s: float = 0.0
+    # What is left of the run's seconds without other programs on the processors.
+    undisturbed: float = 1.0
     # Steps of the stepping phase: what the run's sums are divided by; 0 for a program that has none.
     count: int = 0
     # The repairs that were timed, by the finding's kind, file and line.
     timed: Mapping[tuple[str, str, int], TimedRepair] = field(default_factory=dict)
+    # What repaired programs gained.
+    verified: Sequence[VerifiedRow] = ()
     # Of a measured step, the part that the replay of the unchanged program did not give by itself.
     unexplained: float = 0.0
 

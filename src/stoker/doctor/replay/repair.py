@@ -28,7 +28,7 @@ WARM = "what stays is quicker, as it was where such a repair was measured"
 
 
 def site_of(finding: Finding) -> Site:
-    """Where it is."""
+    """The site of the finding."""
     return finding.file, finding.line
 
 
@@ -81,7 +81,7 @@ class Repair(ABC):
         return piece.account in self.accounts_of(finding) and piece.site == site_of(finding)
 
     def shares_by_samples(self, finding: Finding) -> bool:
-        """Whether samples tell what of a step is the finding's, so that it is known only roughly."""
+        """Whether samples decide which part of a step belongs to the finding, so that it is known only roughly."""
         return self.accounts_of(finding)[0] == "eager"
 
     def may_claim(self, piece: Piece) -> bool:
@@ -106,11 +106,11 @@ class Repair(ABC):
         return in_run or self.timed(program, finding) is not None
 
     def replaced(self, program: Program, step: Sequence[Piece], finding: Finding) -> set[int]:
-        """Which pieces of a step, by their places, the repaired part takes the place of."""
+        """The positions of the pieces of a step that the repaired part replaces."""
         return {number for number, piece in enumerate(step) if self.is_own(piece, finding)}
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """The program with the repaired part, timed to take so many seconds a step, in place of what it replaces."""
+        """The program with the repaired part, which was timed to take this many seconds a step."""
         there = [self.replaced(program, step, finding) for step in program.steps]
         # Where only some steps have it, those have all of it.
         share = sum(map(bool, there)) / len(there)

@@ -100,7 +100,7 @@ def _lock(draw: Draw) -> float:
 
 
 def _beside_python(source: Source, program: Program, python: float, step_s: float, draw: Draw) -> Source:
-    """The input as it is beside the host's Python of now: a Python input was measured beside that of then."""
+    """The input, slowed down by the host's Python as it is now, not as it was when the input was measured."""
     if not source.python or step_s <= 0:
         return source
     now = 1 + (_lock(draw) - 1) * min(1.0, python / step_s)

@@ -15,12 +15,13 @@ from stoker.doctor.probes.parts.environment import OTHER_WORK
 from stoker.doctor.report.headline import HeadlineWords
 from stoker.doctor.report.page import data, document
 from stoker.doctor.report.terminal import Terminal
-from stoker.doctor.report.whatif import times
 from stoker.doctor.report.words import MINOR, rate
 from stoker.records import ACCOUNTS, Finding, Record, plain
-from stoker.units import duration
+from stoker.units import duration, times
 
 _MAX_SHOWN = 8
+# The smallest difference for which the runs it takes are named.
+_SMALLEST = 0.02
 
 Side = Sequence[Record]
 
@@ -52,10 +53,10 @@ def render(a: Side, b: Side, result: Comparison, found: Changes) -> RenderableTy
 def sentence(result: Comparison) -> list[HeadlineWords]:
     """`B is 25 % faster than A (18 % to 33 %): 30.5 against 24.4 steps a second.`"""
     speeds = HeadlineWords(f": {_speed(result.speed_b)} against {_speed(result.speed_a)} {result.measure}.")
-    between = f"between {percent(result.low)} and {percent(result.high)}"
     if result.verdict in (FASTER, SLOWER):
         share = percent(abs(result.change), signed=False)
         twice = result.change >= 1
+        between = f"between {percent(result.low)} and {percent(result.high)}"
         words = f"{share} {'as fast' if twice else result.verdict}"
         return [
             HeadlineWords("B is "),
@@ -64,23 +65,52 @@ def sentence(result: Comparison) -> list[HeadlineWords]:
             speeds,
         ]
     return [
-        HeadlineWords("No difference that can be told from noise", True),
-        HeadlineWords(f": {percent(result.change)}, but it may be anything {between}"),
+        HeadlineWords("Undecided", True),
+        HeadlineWords(f": B looks {change_words(result.change)} A, but with {_count_runs(*result.runs)} "),
+        HeadlineWords(
+            f"anything from {change_words(result.low, '')} to {change_words(result.high, '')} is possible"
+        ),
         speeds,
     ]
 
 
+def undecided_words(result: Comparison, limit: float) -> str:
+    """Why a limit is not known to be kept, and how many runs would tell."""
+    runs = result.runs_to_judge(limit)
+    remedy = "more runs per side decide" if runs is None else f"run each side {_count(runs)} to decide"
+    return (
+        f"undecided: B looks {change_words(result.change)} A, and the limit is {limit * 100:g} %, "
+        f"but that may be noise: {remedy}"
+    )
+
+
 def runs_words(result: Comparison) -> str:
     """How noisy it is, and what it would take to see more."""
-    noise = f"One run is right to about ±{result.noise:.1%}"
+    digits = 0 if result.noise >= 0.0995 else 1
+    noise = f"One run is accurate to about ±{result.noise * 100:.{digits}f} %"
     if result.verdict in (FASTER, SLOWER):
         return f"{noise}."
-    share = percent(result.visible, signed=False)
+    share = percent(max(abs(result.change), _SMALLEST), signed=False)
     if result.runs_needed is None:
-        return (
-            f"{noise}: a difference of {share} cannot be seen on this machine with a sensible number of runs."
-        )
-    return f"{noise}: to tell a difference of {share} from it takes about {result.runs_needed} runs per side."
+        return f"{noise}: no sensible number of runs would confirm a difference of {share} on this machine."
+    return f"{noise}; run each side {_count(result.runs_needed)} to confirm a difference of {share}."
+
+
+def change_words(change: float, than: str = " than") -> str:
+    """`4.3x as fast as`, `77 % slower than`; without `than`, `4.3x as fast` and `77 % slower`."""
+    if change >= 1:
+        return f"{times(1 + change)} as fast{' as' if than else ''}"
+    return f"{percent(abs(change), signed=False)} {'slower' if change < 0 else 'faster'}{than}"
+
+
+def _count(runs: int) -> str:
+    return "twice" if runs == 2 else f"{runs} times"
+
+
+def _count_runs(a: int, b: int) -> str:
+    if a == b:
+        return "one run per side" if a == 1 else f"{a} runs per side"
+    return f"{a} and {b} runs"
 
 
 def percent(share: float, signed: bool = True) -> str:
@@ -97,12 +127,12 @@ def names(side: Side) -> str:
 
 
 def as_json(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any]:
-    """For other programs."""
+    """The comparison as JSON, for other programs."""
     return {
         "a": [record.id for record in a],
         "b": [record.id for record in b],
         **dataclasses.asdict(result),
-        "accounts": {name: [_mean(a, name), _mean(b, name)] for name in ACCOUNTS},
+        "accounts": {name: [_average_account(a, name), _average_account(b, name)] for name in ACCOUNTS},
         "gone": [plain(finding) for finding in found.gone],
         "new": [plain(finding) for finding in found.new],
         "stayed": [[plain(old), plain(new)] for old, new in found.stayed],
@@ -131,9 +161,14 @@ def _data(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any
         "names": [names(a), names(b)],
         "bars": [data.accounts(side[0]) for side in (a, b)],
         "accounts": [
-            [name, duration(_mean(a, name)), duration(_mean(b, name)), _difference(a, b, name)]
+            [
+                name,
+                duration(_average_account(a, name)),
+                duration(_average_account(b, name)),
+                _difference(a, b, name),
+            ]
             for name in ACCOUNTS
-            if _mean(a, name) or _mean(b, name)
+            if _average_account(a, name) or _average_account(b, name)
         ],
         "gone": [_row(finding, a) for finding in found.gone],
         "new": [_row(finding, b) for finding in found.new],
@@ -183,12 +218,12 @@ def _differences(a: Record, b: Record) -> list[list[str]]:
     ]
 
 
-def _mean(side: Side, account: str) -> float:
+def _average_account(side: Side, account: str) -> float:
     return sum(record.accounts.get(account, 0.0) for record in side) / len(side)
 
 
 def _difference(a: Side, b: Side, account: str) -> str:
-    difference = _mean(b, account) - _mean(a, account)
+    difference = _average_account(b, account) - _average_account(a, account)
     return f"{'-' if difference < 0 else '+'}{duration(abs(difference))}"
 
 
@@ -200,9 +235,14 @@ def _accounts(a: Side, b: Side) -> Table:
     table = Table(box=None, pad_edge=False)
     for title in ("account", "A", "B", "change"):
         table.add_column(title, justify="left" if title == "account" else "right")
-    rows = [name for name in ACCOUNTS if max(_mean(a, name), _mean(b, name)) > 0.0005]
-    for name in sorted(rows, key=lambda name: -_mean(a, name)):
-        table.add_row(name, duration(_mean(a, name)), duration(_mean(b, name)), _difference(a, b, name))
+    rows = [name for name in ACCOUNTS if max(_average_account(a, name), _average_account(b, name)) > 0.0005]
+    for name in sorted(rows, key=lambda name: -_average_account(a, name)):
+        table.add_row(
+            name,
+            duration(_average_account(a, name)),
+            duration(_average_account(b, name)),
+            _difference(a, b, name),
+        )
     return table
 
 

@@ -10,12 +10,22 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from stoker.doctor.report.memory import failure_lines, memory_lines, render_memory
 from stoker.doctor.report.terminal import Terminal
-from stoker.doctor.report.whatif import price, times
-from stoker.doctor.report.words import MEANINGS, MINOR, evidence, rate, reader, short_path
+from stoker.doctor.report.whatif import price
+from stoker.doctor.report.words import (
+    MEANINGS,
+    MINOR,
+    evidence,
+    list_notes,
+    lost_outside_steps_s,
+    rate,
+    reader,
+    short_path,
+)
 from stoker.doctor.stall import find_stall
 from stoker.records import Finding, Record, RepairPlace, WhatIf, WorkerRow
-from stoker.units import duration
+from stoker.units import duration, times
 
 _COLOURS = {
     "startup": "bright_black",
@@ -41,6 +51,12 @@ def show(record: Record, path: Path, to_stdout: bool = False) -> None:
     console.print(render(record, path, console.width))
 
 
+def show_memory(record: Record) -> None:
+    """Print who owns the device's memory, to stderr."""
+    console = Terminal(stderr=True, soft_wrap=False)
+    console.print(render_memory(record, console.width))
+
+
 def show_finding(finding: Finding) -> None:
     """One line to stderr, while the program runs."""
     Terminal(stderr=True).print(
@@ -56,15 +72,22 @@ def render(record: Record, path: Path, width: int) -> RenderableType:
     if record.tables.workers:
         parts += [Text(), _workers(record.tables.workers)]
     parts += [Text(), *_findings(record, width)]
-    parts += [Text(f"note: {note}", style="yellow") for note in _notes(record)]
+    parts += _memory(record, width)
+    parts += [Text(f"note: {note}", style="yellow") for note in list_notes(record)]
     parts.append(Text(f"record: {path}", style="bright_black"))
     return Group(*parts)
 
 
-def _notes(record: Record) -> list[str]:
-    """What the reader must know: of the run, and, once each, of its findings."""
-    of_findings = dict.fromkeys(f.detail["note"] for f in record.findings if "note" in f.detail)
-    return [*record.notes, *of_findings]
+def _memory(record: Record, width: int) -> list[RenderableType]:
+    """One line for each device; all owners if memory ran out."""
+    failure = failure_lines(record)
+    if not failure:
+        return [Text(line, style="bright_black") for line in memory_lines(record)]
+    return [
+        *(Text(line, style="bold red" if not n else "") for n, line in enumerate(failure)),
+        Text(),
+        render_memory(record, width),
+    ]
 
 
 def _headline(record: Record) -> Text:
@@ -127,7 +150,7 @@ def _findings(record: Record, width: int) -> list[RenderableType]:
     if not record.accounts:
         return []
     if not record.findings:
-        return [Text("Nothing stalls this program.", style="green")]
+        return _say_nothing_was_found(record)
     shown = [f for f in record.findings if not _is_minor(f, record)]
     parts: list[RenderableType] = []
     if not shown:
@@ -139,10 +162,20 @@ def _findings(record: Record, width: int) -> list[RenderableType]:
         parts.append(Text(f"... and {hidden} more in the record", style="bright_black"))
     minor = [f for f in record.findings if _is_minor(f, record)]
     if minor:
-        parts += [*_fold(minor), Text()]
+        parts += [*_fold(minor, record), Text()]
     if record.what_if and record.what_if.all and record.what_if.all.speedup >= 1 + MINOR and shown:
-        parts += [_together(record.what_if.all, record.what_if.order), Text()]
+        parts += [_describe_all_repairs(record.what_if.all, record.what_if.order), Text()]
     return parts
+
+
+def _say_nothing_was_found(record: Record) -> list[RenderableType]:
+    """That is praise only for a program that used TensorFlow and came to its end."""
+    if "tensorflow" not in record.versions:
+        # A note says that there was nothing to measure.
+        return []
+    if record.exit_code or record.state == "running":
+        return [Text("Nothing was found before the program ended early.")]
+    return [Text("Nothing stalls this program.", style="green")]
 
 
 def _is_minor(finding: Finding, record: Record) -> bool:
@@ -152,14 +185,14 @@ def _is_minor(finding: Finding, record: Record) -> bool:
     return (finding.lost_s or 0) < MINOR * record.wall_s
 
 
-def _fold(findings: list[Finding]) -> list[RenderableType]:
+def _fold(findings: list[Finding], record: Record) -> list[RenderableType]:
     """One line for each kind: where, and that it is worth little, or what else is wrong with it."""
     lines: list[RenderableType] = []
     for kind in dict.fromkeys(f.kind for f in findings):
         alike = [f for f in findings if f.kind == kind]
         stall = find_stall(kind)
         spoils = stall is not None and stall.spoils_results
-        worth = f"no time, but: {alike[0].title}" if spoils else "under 2 %"
+        worth = f"no time, but: {alike[0].title}" if spoils else _describe_little(alike, record)
         text = Text("    ").append(kind, style="bold").append(f"  {worth}  ", style="bright_black")
         text.append(", ".join(_short_place(f) for f in alike[:_MAX_PLACES]), style="cyan")
         if len(alike) > _MAX_PLACES:
@@ -168,24 +201,35 @@ def _fold(findings: list[Finding]) -> list[RenderableType]:
     return lines
 
 
+def _describe_little(findings: list[Finding], record: Record) -> str:
+    """Prices are of the steps: what is lost outside of them is said in seconds."""
+    lost_s = sum(lost_outside_steps_s(finding, record) for finding in findings)
+    if lost_s < MINOR * record.wall_s:
+        return "under 2 %"
+    return f"under 2 % of steps, but {duration(lost_s)} outside them"
+
+
 def _short_place(finding: Finding) -> str:
     call = reader(finding)
     return f"{short_path(finding.file)}:{finding.line}" + (f" {call}" if call else "")
 
 
-def _together(all_of_them: WhatIf, order: list[RepairPlace]) -> Text:
-    """What all repairs would gain, and which to make first; a repair that adds nothing any more is left out."""
+def _describe_all_repairs(all_of_them: WhatIf, order: list[RepairPlace]) -> Text:
+    """What all repairs would gain, and which to make first; a repair that adds nothing to the others is left out."""
     line = Text("All repaired: ", style="bold").append(price(all_of_them), style="bold green")
-    before, steps = 1.0, []
+    before = 1.0
+    steps: list[str] = []
     for place in order[:_MAX_IN_ORDER]:
         if place.together < before * (1 + MINOR):
             break
         before = place.together
-        steps.append(f"{place.kind} {short_path(place.file)}:{place.line} ({times(before)})")
+        gained = f"together {times(before)}" if steps else times(before)
+        steps.append(f"{place.kind} {short_path(place.file)}:{place.line} ({gained})")
     if steps:
         line.append("  first " + ", then ".join(steps))
-    word = "measured" if all_of_them.basis == "measured" else "a model"
-    return line.append(f"  ({word}: `stoker whatif`)", style="bright_black")
+    word = "measured" if all_of_them.basis == "measured" else "modelled"
+    line.append(f"  ({word}, for steps after the first; details: `stoker whatif`)", style="bright_black")
+    return line
 
 
 def _place(finding: Finding, room: int) -> tuple[str, str]:
@@ -214,6 +258,11 @@ def _finding(number: int, finding: Finding, record: Record, width: int) -> Rende
     lines: list[RenderableType] = []
     if finding.source:
         lines.append(Text(finding.source, style="italic", no_wrap=True, overflow="ellipsis"))
-    lines.append(Text(evidence(finding), style="bright_black"))
+    proof = evidence(finding)
+    if (outside_s := lost_outside_steps_s(finding, record)) >= max(
+        MINOR * record.wall_s, (finding.lost_s or 0) / 2
+    ):
+        proof += f" · {duration(outside_s)} of it outside the steps, which the price is of"
+    lines.append(Text(proof, style="bright_black"))
     lines.append(Text("→ " + finding.remedy, style="default" if minor else "green"))
     return Group(head, Padding(Group(*lines), (0, 0, 1, 4), expand=False))

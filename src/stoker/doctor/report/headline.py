@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stoker.doctor.report.whatif import times
 from stoker.doctor.report.words import MINOR, rate
 from stoker.records import Finding, Record, speedup_without
-from stoker.units import duration
+from stoker.units import duration, times
 
 _UNIT = re.compile(r"(\d) (s|ms|%)(?![a-z])")
 
@@ -30,10 +29,10 @@ def sentence(record: Record) -> list[HeadlineWords]:
     if not record.accounts:
         return [HeadlineWords("The program ended before anything was measured.")]
     speed = [HeadlineWords(_speed(record), strong=True)]
-    first, speedup = first_to_change(record), possible(record)
+    first, speedup = first_to_change(record), find_possible_speedup(record)
     if first is None or speedup is None or speedup < 1 + MINOR:
         return [*speed, HeadlineWords(", and nothing was found that would make it noticeably faster.")]
-    place = f"{_short(first.file)}:{first.line}"
+    place = f"{_shorten_path(first.file)}:{first.line}"
     return [
         *speed,
         HeadlineWords("; it could be "),
@@ -54,8 +53,8 @@ def first_to_change(record: Record) -> Finding | None:
     return next(worth, None)
 
 
-def possible(record: Record) -> float | None:
-    """How much faster it could be: all findings as simulated together, else the first one alone."""
+def find_possible_speedup(record: Record) -> float | None:
+    """How much faster it could be: without all findings, as simulated together, or without the first one."""
     if record.what_if and record.what_if.all:
         return record.what_if.all.speedup
     prices = [speedup_without(finding, record) or 1.0 for finding in record.findings]
@@ -77,8 +76,8 @@ def _goal(record: Record, speedup: float) -> str:
     )
 
 
-def _short(file: str) -> str:
-    """The last part of a path: the whole one stands with the finding."""
+def _shorten_path(file: str) -> str:
+    """The last part of a path: the finding shows all of it."""
     return file.replace("\\", "/").rsplit("/", 1)[-1] or file
 
 

@@ -13,7 +13,7 @@ from stoker.doctor.check.rule import Problem
 
 @dataclass(frozen=True)
 class PriceOfLine:
-    """What one run said about one kind at one line."""
+    """What one run said about one stall at one line."""
 
     file: str
     line: int

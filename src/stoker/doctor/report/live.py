@@ -36,7 +36,7 @@ class LiveLine:
             self._rows = 0
 
     def draw(self, record: Record) -> None:
-        """Show the record as of now."""
+        """Show the record up to now."""
         columns = self._fit()
         if self._rows:
             self._write(f"\x1b7\x1b[{self._rows};1H\x1b[2K\x1b[2m{text(record)[: columns - 1]}\x1b[0m\x1b8")

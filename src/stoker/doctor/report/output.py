@@ -42,7 +42,7 @@ def write(path: str, text: str) -> None:
 
 
 def _may_be_replaced(target: Path) -> bool:
-    """Not so a pipe, a terminal, or another name for a file that is open, such as /dev/stdout."""
+    """Whether a file may be replaced: not a pipe, a terminal, or another name for an open file, such as /dev/stdout."""
     if os.path.abspath(target).startswith(("/dev/", "/proc/")):
         return False
     return target.is_file() or not target.exists()

@@ -21,6 +21,8 @@ _LONGEST = 60
 _GAP = 2  # between columns
 _FOLDED_NAME = 24
 _TEST = "metrics.test "
+# What is left out first where there is no room for all columns.
+_STANDARD_SPARED = ("steps/s", "first finding", "seconds", "test", "kind")
 
 
 def show(
@@ -33,20 +35,25 @@ def show(
     """The list of runs with their depths; without `columns`, with the series most of them have."""
     console = Terminal()
     if not rows and not damaged:
-        none = "no run is like that" if filtered else "no runs yet: start one with `stoker run train.py`"
+        none = "no run matches" if filtered else "no runs yet: start one with `stoker run train.py`"
         console.print(none)
         return
     names = columns if columns is not None else _common_series([row for _, row in rows])
     cells = [_cells(row, depth, names) for depth, row in rows]
     # What no run has takes no room; only a name may be folded.
     shown = [title for title in (cells[0] if cells else ()) if any(row[title] != "-" for row in cells)]
+    spared = [*_STANDARD_SPARED, "state"]
     if columns is None:
-        spared = [*reversed(names[1:]), "steps/s", *names[:1], "first finding", "seconds", "test", "kind"]
-        shown = _fitting(shown, cells, console.width, spared)
+        first, *others = _STANDARD_SPARED
+        spared = [*reversed(names[1:]), first, *names[:1], *others]
+    # A program that reads the table wants what it asked for, however wide that is.
+    if columns is None or console.is_terminal:
+        spared = [title for title in spared if title not in (columns or ())]
+        shown = _choose_columns(shown, cells, console.width, spared)
+    console.width = max(console.width, sum(_width_of(title, cells) + _GAP for title in shown) - _GAP)
     table = Table(box=None, pad_edge=False)
     for title in shown:
-        least = _width_of("name", cells) if title == "name" else None
-        table.add_column(title, no_wrap=title != "name", min_width=least, overflow="fold")
+        table.add_column(title, no_wrap=title != "name", min_width=_width_of(title, cells), overflow="fold")
     for row in cells:
         table.add_row(*(_line(row[title]) for title in shown))
     console.print(table)
@@ -54,7 +61,9 @@ def show(
         console.print(_line(line, "yellow"))
 
 
-def _fitting(titles: list[str], cells: list[dict[str, str]], width: int, spared: Iterable[str]) -> list[str]:
+def _choose_columns(
+    titles: list[str], cells: list[dict[str, str]], width: int, spared: Iterable[str]
+) -> list[str]:
     """The columns there is room for: half a number would say nothing, so columns are left out whole."""
     wide = {title: _width_of(title, cells) + _GAP for title in titles}
     for title in spared:
@@ -115,7 +124,7 @@ def show_one(run: dict[str, Any]) -> None:
     for one in run["artifacts"]:
         much = "" if one["size"] is None else f", {size(one['size'])}"
         where = one["path"] or one["name"]
-        console.print(_line(f"{one['relation']} {one['kind']} {where}{much}"))
+        console.print(_line(f"{one['relation']} {one['kind']} {where!r}{much}"))
         console.print(_line(f"  {one['hash']}"))
     _pairs(console, "versions", run["versions"])
     _pairs(console, "machine", run["machine"])
@@ -124,10 +133,12 @@ def show_one(run: dict[str, Any]) -> None:
 def show_differences(found: Differences) -> None:
     """What was changed, then what it did."""
     console = Terminal()
+    for side, run in (("A", found.a), ("B", found.b)):
+        console.print(_line(f"{side}  {run}", "bright_black"))
     if not found.changed:
         console.print("nothing was changed between them, as far as the store knows")
     for section, differences in found.changed.items():
-        _differences(console, section, differences, found)
+        _differences(console, section, differences)
     results = (
         ("results, at the end", found.results),
         ("speed", found.speed),
@@ -135,7 +146,7 @@ def show_differences(found: Differences) -> None:
     )
     for title, beside in results:
         if beside:
-            _differences(console, title, beside, found)
+            _differences(console, title, beside)
 
 
 def show_audit(rows: list[dict[str, Any]]) -> None:
@@ -150,10 +161,10 @@ def show_audit(rows: list[dict[str, Any]]) -> None:
     console.print(table if rows else "the audit is empty")
 
 
-def _differences(console: Terminal, title: str, differences: list[Difference], found: Differences) -> None:
+def _differences(console: Terminal, title: str, differences: list[Difference]) -> None:
     console.print()
     table = Table(box=None, pad_edge=False)
-    for name in (title, found.a, found.b, "") if _numbers(differences) else (title, found.a, found.b):
+    for name in (title, "A", "B", "") if _numbers(differences) else (title, "A", "B"):
         table.add_column(name, overflow="fold")
     for one in differences:
         table.add_row(*map(_line, (one.name, _value(one.a), _value(one.b), _change(one))))
@@ -165,7 +176,7 @@ def _numbers(differences: list[Difference]) -> bool:
 
 
 def _change(one: Difference) -> str:
-    """By how much, where both are numbers."""
+    """The size of the change, if both are numbers."""
     a, b = one.a, one.b
     if not isinstance(a, int | float) or not isinstance(b, int | float) or not a or isinstance(a, bool):
         return ""

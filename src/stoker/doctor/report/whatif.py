@@ -10,7 +10,7 @@ from rich.text import Text
 
 from stoker.doctor.report.terminal import Terminal
 from stoker.records import WhatIf
-from stoker.units import duration, long_duration
+from stoker.units import duration, long_duration, times
 
 
 def price(what_if: WhatIf | Mapping[str, Any]) -> str:
@@ -20,29 +20,28 @@ def price(what_if: WhatIf | Mapping[str, Any]) -> str:
     return f"{times(what_if.speedup)} ({times(what_if.low)[:-1]}-{times(what_if.high)[:-1]})"
 
 
-def times(factor: float) -> str:
-    """`3.1x`, `1.02x`, `27x`."""
-    if factor >= 10:
-        return f"{factor:.0f}x"
-    return f"{factor:.1f}x" if factor >= 1.2 or factor < 0.9 else f"{factor:.2f}x"
-
-
 def show(answer: Mapping[str, Any]) -> None:
     """Print an answer of `stoker whatif` to stdout."""
     console = Terminal()
     console.print(Text(f"what if  {answer['program']}  (run {answer['run']})", style="bold"))
     table = Table.grid(padding=(0, 2))
-    for _ in range(3):
+    for _ in range(4):
         table.add_column()
-    table.add_row("as measured", "1x", _rates(answer["measured"]))
+    table.add_row("as it was", "1x", "", _rates(answer["measured"]))
     for row in answer["rows"]:
-        table.add_row(Text(row["what"]), Text(price(row), style="bold"), _rates(row))
+        table.add_row(Text(row["what"]), Text(price(row), style="bold"), row["basis"], _rates(row))
     console.print(table)
-    console.print(
-        Text("This is a model, not a measurement: it replays the recorded steps. It assumes:", style="yellow")
-    )
+    console.print(Text(_meaning({row["basis"] for row in answer["rows"]}), style="yellow"))
     for line in answer["assumptions"]:
         console.print(Text(f"- {line}", style="bright_black"))
+
+
+def _meaning(bases: set[str]) -> str:
+    """What stands before the assumptions."""
+    if "measured" not in bases:
+        return "This is a model, not a measurement: it replays the recorded steps. It assumes:"
+    replays = "A modelled price replays the recorded steps. " if len(bases) > 1 else ""
+    return f"A measured price rests on times of the repaired step. {replays}They assume:"
 
 
 def show_fleet(answer: Mapping[str, Any]) -> None:

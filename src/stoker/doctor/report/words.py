@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from stoker.records import Finding, TunerGain
+from stoker.records import Finding, Record, TunerGain
 from stoker.units import duration, size
 
 # A finding below this share of the run is listed, but not announced.
@@ -25,6 +23,12 @@ MEANINGS = {
 }
 
 
+def list_notes(record: Record) -> list[str]:
+    """What the reader must know: the notes of the run and, once each, those of its findings."""
+    of_findings = dict.fromkeys(f.detail["note"] for f in record.findings if "note" in f.detail)
+    return [*record.notes, *of_findings]
+
+
 def evidence(finding: Finding) -> str:
     """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 KiB` and what the probe adds."""
     parts = [finding.title]
@@ -39,6 +43,14 @@ def evidence(finding: Finding) -> str:
     return " · ".join(parts + _details(finding))
 
 
+def lost_outside_steps_s(finding: Finding, record: Record) -> float:
+    """What a finding loses before the first step or after the last, which its price says nothing about."""
+    price = finding.what_if
+    if price is None or price.share is None or not record.steps_per_s:
+        return 0.0
+    return max(0.0, (finding.lost_s or 0.0) - price.share * record.steps / record.steps_per_s)
+
+
 def _details(finding: Finding) -> list[str]:
     detail = finding.detail
     parts = []
@@ -48,6 +60,8 @@ def _details(finding: Finding) -> list[str]:
         parts.append(f"{detail['ops_per_step']:g} ops a step")
     if "objects" in detail:
         parts.append(f"{detail['objects']} function objects")
+    if "models" in detail:
+        parts.append(f"{detail['models']} models, {detail['traces']} traces")
     if "rows_per_call" in detail:
         parts.append(f"{detail['rows_per_call']:g} rows a call")
     if "call_us" in detail:
@@ -82,20 +96,14 @@ def reader(finding: Finding) -> str:
 
 
 def tuner_gain(gain: TunerGain) -> str:
-    """`the step takes 820/s, the input gives 310/s and with parallel calls could give 620/s: the run 2.0x as fast`."""
+    """`the step takes 820/s, the input gives 310/s and could give 620/s with ...`: no speed-up, which is the price."""
     takes = "" if gain["step_per_s"] is None else f"the step takes {rate(gain['step_per_s'])}/s, "
-    could = _range(gain["could_give_per_s"], rate, "/s")
-    faster = _range(gain["speedup"], lambda value: f"{value:.1f}", "x")
-    measure = gain["command"] or "stoker.tune(ds)"
+    low, high = (rate(end) for end in gain["could_give_per_s"])
+    could = low if low == high else f"{low} to {high}"
     return (
-        f"{takes}the input gives {rate(gain['gives_per_s'])}/s and could give {could} with the tuner's "
-        f"“{gain['change']}”, the run {faster} as fast (modelled; {measure} measures it)"
+        f"{takes}the input gives {rate(gain['gives_per_s'])}/s and could give {could}/s with the tuner's "
+        f"“{gain['change']}” ({gain['command'] or 'stoker.tune(ds)'} measures it)"
     )
-
-
-def _range(ends: list[float], shown: Callable[[float], str], unit: str) -> str:
-    low, high = (shown(end) for end in ends)
-    return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
 
 
 def short_path(path: str) -> str:

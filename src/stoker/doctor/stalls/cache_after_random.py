@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stoker.doctor.check.chains import complete, is_random
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.facts import Analysis
 from stoker.doctor.check.source.values import ChainStage
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stoker.doctor.probes.parts.tallies import CheckpointsPart
 from stoker.doctor.replay.repair import RARE, WARM, DoneRarely
 from stoker.doctor.stall import Stall
-from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, worth
+from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, is_worth_reporting
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -33,8 +33,13 @@ class CheckpointInLoop(Stall):
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Many saves from one line, at a cost that shows."""
         for site, tally in m[CheckpointsPart].by_site.items():
-            if tally.detail.get("what") == "save" and tally.count >= MIN_REPEATS and worth(m, tally.ns):
-                yield Draft(site, tally.count, tally.ns, tally.ns)
+            if (
+                tally.detail.get("what") == "save"
+                and tally.count >= MIN_REPEATS
+                and is_worth_reporting(m, tally.ns)
+            ):
+                waited = round(min(1.0, tally.queued_ns / tally.ns), 4)
+                yield Draft(site, tally.count, tally.ns, tally.ns, detail={"waited_share": waited})
 
 
 STALL = CheckpointInLoop()

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import indentation, insert_line, tensorflow_name
 from stoker.doctor.check.rule import Fix, Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import At, Call, TapeStep
+from stoker.doctor.check.source.facts import Analysis, At, Call, TapeStep
 from stoker.doctor.check.source.names import dotted_name, last_name
 from stoker.doctor.check.source.values import Py
 from stoker.doctor.stalls.shared.as_graph import AsGraph
@@ -68,7 +67,7 @@ class EagerTrainStep(Rule):
         for fact in analysis.facts:
             if isinstance(fact, TapeStep) and fact.at.repeated and not fact.at.graph:
                 message = "the train step runs op by op: nothing compiles the function around this tape"
-                yield self.problem(fact.at, message, decorated(fact.at))
+                yield self.problem(fact.at, message, add_decorator(fact.at))
             elif isinstance(fact, Call) and _switches_to_eager(fact):
                 yield self.problem(fact.at, "graphs are switched off: every step runs op by op")
 
@@ -87,14 +86,14 @@ def _switches_to_eager(fact: Call) -> bool:
     return fact.name == "model.compile" and isinstance(value, Py) and value.const is True
 
 
-def decorated(at: At) -> Fix | None:
+def add_decorator(at: At) -> Fix | None:
     """`@tf.function` above the function, where nothing in it needs Python at every step."""
     function, alias = at.function, tensorflow_name(at.module, at.node)
     if not isinstance(function, ast.FunctionDef) or alias is None or function.decorator_list:
         return None
-    if not all(_compiles(node) for statement in function.body for node in ast.walk(statement)):
+    if not all(_can_compile(node) for statement in function.body for node in ast.walk(statement)):
         return None
-    inner = at.module.enclosing(function, ast.FunctionDef, ast.AsyncFunctionDef)
+    inner = at.module.find_enclosing(function, ast.FunctionDef, ast.AsyncFunctionDef)
     if inner is not None:
         # A function made at each call of another would be traced at each call.
         return None
@@ -103,7 +102,7 @@ def decorated(at: At) -> Fix | None:
     return Fix("unsafe", edits, f"Compile `{function.name}` with @{alias}.function")
 
 
-def _compiles(node: ast.AST) -> bool:
+def _can_compile(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         name = dotted_name(node.func)
         if last_name(node.func) in _EAGER_ONLY or name.startswith(_HOST_MODULES):

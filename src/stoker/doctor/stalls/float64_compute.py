@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from stoker.doctor.check.edits import replace_node
 from stoker.doctor.check.rule import Fix, Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.tensors import dtype_name
 
 _EVERYWHERE = ("keras.layers.", "keras.Input", "keras.Sequential")

@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Call, Fact, TensorRead
+from stoker.doctor.check.source.facts import Analysis, Call, Fact, TensorRead
 from stoker.doctor.check.source.names import last_name
 from stoker.doctor.check.source.values import Func, Py
 from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.replay.repair import RARE, WARM, DoneRarely
-from stoker.doctor.stalls.shared.draft import Draft, every_step, worth
+from stoker.doctor.stalls.shared.draft import Draft, happens_every_step, is_worth_reporting
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -64,16 +63,20 @@ class HostCallbackPerBatch(Rule):
                 assert method is not None
                 message = f"`{method.name}` does costly work in Python at every batch (line {fact.at.line})"
                 yield self.problem(fact.at, message, node=method)
-            elif isinstance(fact, Call) and fact.name.startswith("keras.callbacks.") and _often(fact):
+            elif isinstance(fact, Call) and fact.name.startswith("keras.callbacks.") and _runs_often(fact):
                 yield self.problem(fact.at, "this callback works in Python at every batch or nearly so")
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Callbacks that run at every batch and take a hundredth of the run."""
         for callback in m[KerasPart].callbacks:
             lost = callback.ns - callback.elsewhere_ns
-            per_batch = "batch" in callback.hook and every_step(m, callback.calls)
-            if callback.site and per_batch and worth(m, lost, 0.01):
-                detail = {"callback": callback.class_name, "hook": callback.hook}
+            per_batch = "batch" in callback.hook and happens_every_step(m, callback.calls)
+            if callback.site and per_batch and is_worth_reporting(m, lost, 0.01):
+                detail = {
+                    "callback": callback.class_name,
+                    "hook": callback.hook,
+                    "waited_share": round(callback.waited_share, 4),
+                }
                 yield Draft(callback.site, callback.calls, callback.ns, lost, detail=detail)
 
 
@@ -81,7 +84,7 @@ def _is_costly(fact: Fact) -> bool:
     return isinstance(fact, TensorRead) or (isinstance(fact, Call) and bool(_COSTLY.match(fact.name)))
 
 
-def _often(fact: Call) -> bool:
+def _runs_often(fact: Call) -> bool:
     name = fact.name.rsplit(".", 1)[-1]
     if name == "LambdaCallback":
         return any(_BATCH_ARGUMENT.match(key) and _calls(value) for key, value in fact.keywords.items())

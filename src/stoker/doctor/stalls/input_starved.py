@@ -13,10 +13,10 @@ from stoker.doctor.stalls.shared.input_repair import (
     LEFT,
     LEFT_OF_INPUT,
     InputRepair,
-    uncertain_input,
+    list_uncertain,
     with_source,
 )
-from stoker.doctor.stalls.shared.starved_input import Cause, starved
+from stoker.doctor.stalls.shared.starved_input import Cause, find_starved_pipelines
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _KeepsUp(InputRepair):
-    """At best next to no work is left; at worst just so little that nobody waits."""
+    """At best almost no work is left; at worst just little enough that the program does not wait."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
         """An input between the two."""
@@ -55,12 +55,12 @@ class InputStarved(Stall):
     repair = _KeepsUp(
         assumes="the input keeps up: at best a cache or one vectorised call leaves a twentieth of its work; "
         f"{CROWDED}",
-        uncertain=uncertain_input(LEFT),
+        uncertain=list_uncertain(LEFT),
     )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Pipelines that are too slow for another reason: the slow stage is named."""
-        return starved(m, Cause.SLOW_STAGE)
+        return find_starved_pipelines(m, Cause.SLOW_STAGE)
 
 
 STALL = InputStarved()

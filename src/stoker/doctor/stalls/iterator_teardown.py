@@ -11,7 +11,7 @@ from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.replay.pieces import Piece
 from stoker.doctor.replay.repair import Repair
 from stoker.doctor.stall import Stall
-from stoker.doctor.stalls.shared.draft import Draft, most, worth
+from stoker.doctor.stalls.shared.draft import Draft, find_commonest_site, is_worth_reporting
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -24,7 +24,7 @@ _MIN_SHARE = 0.05
 
 
 class _DoneOnce(Repair):
-    """One of all those times is left."""
+    """Only one of these times is left."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
         """Its own pieces, shared by all epochs."""
@@ -58,13 +58,13 @@ class IteratorTeardown(Stall):
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Pipelines whose iterators take long to take down: one has to go in any case, the others need not exist."""
         for pipeline in m[InputPart].pipelines:
-            site = most(pipeline.sites)
+            site = find_commonest_site(pipeline.sites)
             if site is None or pipeline.teardowns < 2:
                 continue
             # The program waits until a thread has ended, and on a busy machine that thread waits for a processor.
             waited = pipeline.teardown_ns * (1 - m[EnvironmentPart].other_work)
             lost = int(waited * (pipeline.teardowns - 1) / pipeline.teardowns)
-            if worth(m, lost, share=_MIN_SHARE):
+            if is_worth_reporting(m, lost, share=_MIN_SHARE):
                 yield Draft(site, pipeline.teardowns, pipeline.teardown_ns, lost)
 
 

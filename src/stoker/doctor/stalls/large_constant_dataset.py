@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.values import Array, Seq, Value
 
 # Below this the copies cost little beside the training itself.

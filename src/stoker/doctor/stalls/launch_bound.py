@@ -16,7 +16,7 @@ from stoker.doctor.replay.pieces import TIMED, Piece, is_loop_python, mean_s
 from stoker.doctor.replay.repair import site_of
 from stoker.doctor.stall import Stall
 from stoker.doctor.stalls.shared.as_graph import EAGER_ACCOUNTS, SIDE_BY_SIDE, AsGraph
-from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, most
+from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, find_commonest_site
 from stoker.doctor.stalls.shared.eager_work import eager_loops
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class _ManyStepsACall(AsGraph):
     """A loop in one call: the kernels stay, as quick as where no thread had to be woken. Eager ops become a graph."""
 
     def accounts_of(self, finding: Finding) -> tuple[str, ...]:
-        """Of a loop of eager ops, theirs."""
+        """For a loop of eager ops, the accounts of the ops."""
         return EAGER_ACCOUNTS if _is_of_ops(finding) else self.accounts
 
     def experiment_of(self, finding: Finding) -> str:
@@ -53,7 +53,7 @@ class _ManyStepsACall(AsGraph):
             return super().apply_measured(program, finding, seconds)
 
         def change(step: list[Piece]) -> list[Piece]:
-            left = self._python_left(step, finding)
+            left = self._share_python_left(step, finding)
             kept = [
                 replace(piece, seconds=piece.seconds * left) if is_loop_python(piece) else piece
                 for piece in step
@@ -63,8 +63,8 @@ class _ManyStepsACall(AsGraph):
 
         return program.with_steps(change)
 
-    def _python_left(self, step: list[Piece], finding: Finding) -> float:
-        """The share of the loop's own Python that stays: as much as the calls took goes with them."""
+    def _share_python_left(self, step: list[Piece], finding: Finding) -> float:
+        """The share of the loop's own Python that stays when the calls, and as much Python as they took, are gone."""
         launching = sum(p.seconds for p in step if self.is_own(p, finding))
         python = sum(p.seconds for p in step if is_loop_python(p))
         return max(0.0, python - launching) / python if python else 0.0
@@ -76,7 +76,7 @@ class _ManyStepsACall(AsGraph):
         quick = draw.between(program.quick, 1.0, _IN_A_LOOP)
 
         def change(step: list[Piece]) -> list[Piece]:
-            left = self._python_left(step, finding)
+            left = self._share_python_left(step, finding)
             return [replace(piece, seconds=piece.seconds * factor(piece, left)) for piece in step]
 
         def factor(piece: Piece, left: float) -> float:
@@ -89,7 +89,7 @@ class _ManyStepsACall(AsGraph):
         return program.with_steps(change)
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """What goes with the calls when a loop moves into a compiled function."""
+        """What disappears with the calls when a loop moves into a compiled function."""
         timed = self.timed(program, finding)
         if _is_of_ops(finding) or (timed is not None and timed.replaces):
             return super().frees(program, finding)
@@ -131,16 +131,19 @@ class LaunchBound(Stall):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Loops of eager ops, and loops of calls that are too small."""
-        yield from eager_loops(m)
-        yield from _small_calls(m)
+        calls = list(_find_small_calls(m))
+        yield from calls
+        # The eager ops beside such calls move into the loop with them.
+        sites = {draft.site for draft in calls}
+        yield from (draft for draft in eager_loops(m) if draft.site not in sites)
 
 
-def _small_calls(m: Measurements) -> Iterator[Draft]:
+def _find_small_calls(m: Measurements) -> Iterator[Draft]:
     """Loops whose calls cost more than what they call. Keras' loop pays for itself and for the call."""
     in_keras: dict[SiteKey, CalledFunction] = {}
     busy_share, fits = m[WindowsPart].graph_busy_share, m[KerasPart].fits
     for function in m[CallsPart].functions:
-        site = most(function.sites)
+        site = find_commonest_site(function.sites)
         if site is None or function.calls < 10 * MIN_REPEATS:
             continue
         if site in fits:
@@ -165,7 +168,7 @@ def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, around: int, gra
             return
         computing = busy * (around + graph)
     else:
-        computing = graph * (windows.graph_busy_share if windows.summary.windows else _BUSY_SHARE)
+        computing = max(0, graph) * (windows.graph_busy_share if windows.summary.windows else _BUSY_SHARE)
         # On a busy machine kernels wait for processors, which is not what starting them costs.
         started -= m[EnvironmentPart].other_work
     elsewhere = windows.graph_input_share + windows.graph_communication_share

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from stoker.doctor.check.edits import replace_node
 from stoker.doctor.check.gradients import SCALED, UNSCALED, bound_name, scaling_pair
 from stoker.doctor.check.rule import Edit, Fix, Problem, Rule, character
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.check.source.values import Thing
 
@@ -74,7 +73,7 @@ class LegacyLossScaling(Rule):
 
 
 def _judge(fact: Call, method: str) -> tuple[str, Fix | None]:
-    """What to say of a removed method, and its repair where one leaves the training as it was."""
+    """The message about a removed method, and its fix if there is one that does not change the training."""
     message = _REMOVED[method]
     maker = fact.receiver.name if isinstance(fact.receiver, Thing) else "?"
     scales = maker.endswith("LossScaleOptimizer")

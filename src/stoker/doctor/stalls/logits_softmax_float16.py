@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from stoker.doctor.check.edits import add_argument
 from stoker.doctor.check.models import activation, last_layer
 from stoker.doctor.check.rule import Fix, Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.values import Py, Thing
 
 _POLICY_CALLS = ("keras.mixed_precision.", "keras.config.set_dtype_policy", "keras.DTypePolicy")

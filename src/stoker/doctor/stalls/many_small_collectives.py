@@ -9,7 +9,7 @@ from stoker.doctor.probes.parts.environment import EnvironmentPart
 from stoker.doctor.probes.parts.functions import TracesPart, communication_ns
 from stoker.doctor.probes.parts.steps import StepsPart
 from stoker.doctor.stall import Stall
-from stoker.doctor.stalls.shared.draft import Draft, most
+from stoker.doctor.stalls.shared.draft import Draft, find_commonest_site
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -39,7 +39,9 @@ class ManySmallCollectives(Stall):
             if count < _FEW or not function.updates_variables or size > count * _SMALL_BYTES:
                 continue
             site = (
-                function.definition if function.definition in traces.users_functions else most(function.sites)
+                function.definition
+                if function.definition in traces.users_functions
+                else find_commonest_site(function.sites)
             )
             if site is None:
                 continue

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.chains import complete
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.facts import Analysis
 from stoker.doctor.check.source.values import ChainStage, Func, Method
-from stoker.doctor.stalls.shared.input_repair import CROWDED, InputRepair, with_slow_stage
-from stoker.doctor.stalls.shared.starved_input import Cause, starved
+from stoker.doctor.stalls.shared.input_repair import CROWDED, InputRepair, shrink_slow_stage
+from stoker.doctor.stalls.shared.starved_input import Cause, find_starved_pipelines
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -59,8 +59,8 @@ class _CalledPerBatch(InputRepair):
     """The slow stage is called once for a batch."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """One of its calls is left."""
-        return with_slow_stage(program, 1 / program.source.slow_calls) if program.source else program
+        """Leave one of its calls."""
+        return shrink_slow_stage(program, 1 / program.source.slow_calls) if program.source else program
 
 
 class MapBeforeBatch(Rule):
@@ -103,7 +103,7 @@ class MapBeforeBatch(Rule):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Pipelines whose slow stage is a cheap map that is called for every element."""
-        return starved(m, Cause.CHEAP_MAP)
+        return find_starved_pipelines(m, Cause.CHEAP_MAP)
 
 
 def _batch_follows(rest: tuple[ChainStage, ...]) -> bool:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import add_argument, autotune
 from stoker.doctor.check.rule import Fix, Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Extended
+from stoker.doctor.check.source.facts import Analysis, Extended
 from stoker.doctor.check.source.values import ChainStage, Func
-from stoker.doctor.stalls.shared.input_repair import CROWDED, InputRepair, with_slow_stage
-from stoker.doctor.stalls.shared.starved_input import Cause, starved
+from stoker.doctor.stalls.shared.input_repair import CROWDED, InputRepair, shrink_slow_stage
+from stoker.doctor.stalls.shared.starved_input import Cause, find_starved_pipelines
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -44,7 +43,7 @@ class _InParallel(InputRepair):
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
         """Its work divided among the processors."""
-        return with_slow_stage(program, 1 / program.cores, threads=float(program.cores))
+        return shrink_slow_stage(program, 1 / program.cores, threads=float(program.cores))
 
 
 class MapWithoutParallelCalls(Rule):
@@ -69,7 +68,7 @@ class MapWithoutParallelCalls(Rule):
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Each map stage that is neither parallel nor trivial."""
-        inner = {id(stage.node) for stage in _inner_stages(analysis)}
+        inner = {id(stage.node) for stage in _list_inner_stages(analysis)}
         for fact in analysis.facts:
             if not isinstance(fact, Extended):
                 continue
@@ -81,21 +80,21 @@ class MapWithoutParallelCalls(Rule):
                 or id(stage.node) in inner
             ):
                 continue
-            if stage.node is fact.at.node and not _only_hands_on(stage) and not _in_mapped_function(fact):
+            if stage.node is fact.at.node and not _only_hands_on(stage) and not _is_in_mapped_function(fact):
                 yield self.problem(fact.at, "this map runs on one thread", _fix(stage))
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Pipelines whose slow stage is a map on one thread."""
-        return starved(m, Cause.SERIAL_MAP)
+        return find_starved_pipelines(m, Cause.SERIAL_MAP)
 
 
-def _inner_stages(analysis: Analysis) -> Iterator[ChainStage]:
+def _list_inner_stages(analysis: Analysis) -> Iterator[ChainStage]:
     for fact in analysis.facts:
         if isinstance(fact, Extended) and fact.dataset.inner:
             yield from fact.dataset.stages
 
 
-def _in_mapped_function(fact: Extended) -> bool:
+def _is_in_mapped_function(fact: Extended) -> bool:
     # A pipeline made inside a graph is one inside `interleave` or `flat_map`.
     return fact.at.graph
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import autotune, insert_after, remove_between
 from stoker.doctor.check.rule import Fix, Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Consumed
+from stoker.doctor.check.source.facts import Analysis, Consumed
 from stoker.doctor.check.source.loops import LOOK
 from stoker.doctor.check.source.values import ChainStage, Dataset, Py
 from stoker.doctor.stalls.shared.input_repair import (
@@ -20,7 +19,7 @@ from stoker.doctor.stalls.shared.input_repair import (
     InputRepair,
     with_source,
 )
-from stoker.doctor.stalls.shared.starved_input import Cause, starved
+from stoker.doctor.stalls.shared.starved_input import Cause, find_starved_pipelines
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -96,7 +95,7 @@ class MissingPrefetch(Rule):
         for fact in analysis.facts:
             if not isinstance(fact, Consumed) or fact.how == "distribute":
                 continue
-            last = unprefetched(fact)
+            last = find_unprefetched(fact)
             if last is not None:
                 message = (
                     "the pipeline ends here without prefetch: the step waits while the next batch is made"
@@ -105,10 +104,10 @@ class MissingPrefetch(Rule):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Pipelines that make elements only when they are asked for."""
-        return starved(m, Cause.NOTHING_AHEAD)
+        return find_starved_pipelines(m, Cause.NOTHING_AHEAD)
 
 
-def unprefetched(fact: Consumed) -> ChainStage | None:
+def find_unprefetched(fact: Consumed) -> ChainStage | None:
     """The last working stage of a consumed pipeline, if no prefetch follows it."""
     dataset = fact.dataset
     if dataset.distributed or dataset.inner or not dataset.stages or _is_look(dataset):

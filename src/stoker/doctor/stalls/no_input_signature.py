@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from stoker.doctor.check.edits import add_argument, insert_after
 from stoker.doctor.check.rule import Fix, Problem, Rule, describe
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import CompiledCall
+from stoker.doctor.check.source.facts import Analysis, CompiledCall
 from stoker.doctor.check.source.values import Compiled, Seq, Tensor, Value
 
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.arguments import Arguments
-from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.check.source.values import Thing, Value
 

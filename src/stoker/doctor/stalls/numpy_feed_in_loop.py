@@ -8,13 +8,18 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.hoisting import hoist_conversion
 from stoker.doctor.check.rule import Problem, Rule, describe
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import ArrayFeed, CompiledCall
+from stoker.doctor.check.source.facts import Analysis, ArrayFeed, CompiledCall
 from stoker.doctor.check.source.values import Array
 from stoker.doctor.probes.parts.tallies import CopiesPart
 from stoker.doctor.replay.pieces import Piece
 from stoker.doctor.replay.repair import WARM, Repair
-from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
+from stoker.doctor.stalls.shared.draft import (
+    MIN_REPEATS,
+    Draft,
+    happens_every_step,
+    is_in_loop,
+    is_worth_reporting,
+)
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -100,8 +105,8 @@ class NumpyFeedInLoop(Rule):
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Copies at every step, or less often but at a cost."""
         for site, tally in m[CopiesPart].by_site.items():
-            dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
-            if dear or (in_loop(m, tally) and every_step(m, tally.count)):
+            dear = tally.count >= MIN_REPEATS and is_worth_reporting(m, tally.lost_ns)
+            if dear or (is_in_loop(m, tally) and happens_every_step(m, tally.count)):
                 same = tally.same == tally.count
                 yield Draft(
                     site,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import replace_node
 from stoker.doctor.check.rule import Fix, Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.values import Dataset, Seq
 from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.replay.pieces import Piece, is_loop_python, mean_s
@@ -38,7 +37,7 @@ class _CompiledCall(Repair):
     """A compiled call in place of `predict`; of a loop that only predicts, one call for all rows."""
 
     def may_claim(self, piece: Piece) -> bool:
-        """Not the loop's own Python: an agent's world is there. All that `predict` does has its name."""
+        """Exclude the loop's own Python, such as an agent's environment; what `predict` does has its name."""
         return not is_loop_python(piece)
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
@@ -57,7 +56,7 @@ class _CompiledCall(Repair):
         alone = self.own_s(program, finding) > _NOTHING_ELSE * mean_s(program.steps, lambda piece: True)
         # Older records do not tell whether the rows were there.
         if alone and finding.detail.get("rows_are_there", True):
-            return self._at_once(program, finding)
+            return self._predict_at_once(program, finding)
         calls = _calls_per_step(program, finding)
 
         def change(step: list[Piece]) -> list[Piece]:
@@ -73,7 +72,7 @@ class _CompiledCall(Repair):
 
         return program.with_steps(change)
 
-    def _at_once(self, program: Program, finding: Finding) -> Program:
+    def _predict_at_once(self, program: Program, finding: Finding) -> Program:
         """One call of `predict` for all rows: its overhead once, and one batch where there were many."""
         calls = max(1, finding.count or 1)
         batch = min(1.0, max(1.0, finding.detail.get("rows_per_call", 1.0)) / _PREDICT_BATCH)
@@ -136,7 +135,7 @@ class PredictInLoop(Rule):
             if fact.loop_fits or _is_whole(fact):
                 continue
             message = "predict() is called for each round of the loop; it costs tens of milliseconds a call"
-            yield self.problem(fact.at, message, _called(fact))
+            yield self.problem(fact.at, message, _call_model_instead(fact))
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Many calls from one line, for a few rows each."""
@@ -171,7 +170,7 @@ def _targets(loop: ast.AST | None) -> set[str]:
     return {child.id for node in nodes for child in ast.walk(node) if isinstance(child, ast.Name)}
 
 
-def _called(fact: Call) -> Fix | None:
+def _call_model_instead(fact: Call) -> Fix | None:
     module, call = fact.at.module, fact.call
     if (
         len(call.args) != 1

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.replay.pieces import Piece, mean_s
 from stoker.doctor.replay.simulation import wait_for_lock
 from stoker.doctor.stalls.shared.input_repair import (
@@ -17,10 +16,10 @@ from stoker.doctor.stalls.shared.input_repair import (
     LEFT,
     ExpectedChange,
     InputRepair,
-    uncertain_input,
-    with_slow_stage,
+    list_uncertain,
+    shrink_slow_stage,
 )
-from stoker.doctor.stalls.shared.starved_input import Cause, starved
+from stoker.doctor.stalls.shared.starved_input import Cause, find_starved_pipelines
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -48,21 +47,21 @@ class _WithoutPython(InputRepair):
     """tf.data does what Python did, a batch at a time."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """A small part of the Python stage's own work is left, and of taking its iterator down."""
+        """Leave a small part of the Python stage's own work, and of taking its iterator down."""
         left = draw.between(*_LEFT_OF_PYTHON, LEFT) / wait_for_lock(program, draw)
 
         def change(piece: Piece) -> Piece:
             return replace(piece, seconds=piece.seconds * left) if _is_teardown(piece) else piece
 
-        return with_slow_stage(program.with_pieces(change), left, python=False)
+        return shrink_slow_stage(program.with_pieces(change), left, python=False)
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """Also the wait for Python when an iterator is taken down."""
+        """Include the wait for Python when an iterator is taken down."""
         down = mean_s(program.steps, _is_teardown)
         return {**super().frees(program, finding), "taking the iterator down": down}
 
     def tuner_change(self, program: Program, source: Source, finding: Finding) -> ExpectedChange | None:
-        """Of a generator; Python code inside a map may do anything, and the tuner leaves it alone."""
+        """The change for a generator; the tuner leaves Python code inside a map alone, as it may do anything."""
         if "from_generator" not in finding.detail.get("pipeline", []):
             return None
         best, worst = _LEFT_OF_PYTHON
@@ -98,7 +97,7 @@ class PythonInputPipeline(Rule):
     )
     repair = _WithoutPython(
         assumes=f"in tf.data a hundredth to a tenth of the Python stage is left; {CROWDED}",
-        uncertain=uncertain_input(LEFT),
+        uncertain=list_uncertain(LEFT),
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -117,7 +116,7 @@ class PythonInputPipeline(Rule):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Pipelines whose slow stage runs Python."""
-        return starved(m, Cause.PYTHON)
+        return find_starved_pipelines(m, Cause.PYTHON)
 
 
 def _feeds(fact: Call) -> bool:

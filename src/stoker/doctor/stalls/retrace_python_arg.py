@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import replace_node, tensorflow_name
 from stoker.doctor.check.rule import Fix, Problem, Rule, describe
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import CompiledCall
+from stoker.doctor.check.source.facts import Analysis, CompiledCall
 from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.check.source.values import Py, Seq, Value
-from stoker.doctor.stalls.shared.retraces import TracedOnce, retraced_by_arguments
+from stoker.doctor.stalls.shared.retraces import TracedOnce, find_retraced_by_arguments
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -47,7 +46,7 @@ class RetracePythonArg(Rule):
     repair = TracedOnce()
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Each call's first varying Python argument."""
+        """Report each call's first Python argument that varies."""
         for fact in analysis.facts:
             if not isinstance(fact, CompiledCall) or not fact.at.repeated or fact.compiled.signature:
                 continue
@@ -62,7 +61,7 @@ class RetracePythonArg(Rule):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Functions traced again because Python values changed."""
-        return (found.draft() for found in retraced_by_arguments(m) if found.is_by_python_values)
+        return (found.draft() for found in find_retraced_by_arguments(m) if found.is_by_python_values)
 
 
 def varies(value: Value) -> bool:

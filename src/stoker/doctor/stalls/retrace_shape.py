@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stoker.doctor.stall import Stall
-from stoker.doctor.stalls.shared.retraces import TracedOnce, retraced_by_arguments
+from stoker.doctor.stalls.shared.retraces import TracedOnce, find_retraced_by_arguments
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -26,7 +26,7 @@ class RetraceShape(Stall):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Functions traced again because shapes or dtypes changed."""
-        return (found.draft() for found in retraced_by_arguments(m) if not found.is_by_python_values)
+        return (found.draft() for found in find_retraced_by_arguments(m) if not found.is_by_python_values)
 
 
 STALL = RetraceShape()

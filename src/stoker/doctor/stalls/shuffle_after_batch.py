@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from stoker.doctor.check.chains import complete
 from stoker.doctor.check.edits import insert_after, remove_between
 from stoker.doctor.check.rule import Fix, Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
+from stoker.doctor.check.source.facts import Analysis
 from stoker.doctor.check.source.loops import LOOK, count_taken
 from stoker.doctor.check.source.values import ChainStage
 from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
-from stoker.doctor.stalls.shared.starved_input import behind_batch
+from stoker.doctor.stalls.shared.starved_input import is_behind_batch
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -68,7 +68,7 @@ class ShuffleAfterBatch(Rule):
             for number, stage in enumerate(pipeline.stages):
                 if stage.name != "Shuffle" or stage.site is None or pipeline.elements < MIN_REPEATS:
                     continue
-                if behind_batch(names[number + 1 :]):
+                if is_behind_batch(names[number + 1 :]):
                     yield Draft(stage.site, pipeline.elements, 0, 0, detail={"pipeline": names[::-1]})
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from stoker.doctor.check.edits import replace_node, tensorflow_name
 from stoker.doctor.check.rule import Fix, Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import SideEffect
+from stoker.doctor.check.source.facts import Analysis, SideEffect
 
 
 class SideEffectInTfFunction(Rule):

@@ -38,7 +38,7 @@ class Straggler(Stall):
         phase = record.tables.stepping_phase
         if lost < _MIN_SHARE * (phase.seconds if phase else record.wall_s):
             return
-        account, longer = _longer(record, [workers[row.rank] for row in others])
+        account, longer = _find_longer_account(record, [workers[row.rank] for row in others])
         cause = next((f for f in record.findings if stalls()[f.kind].account == account), None)
         remedy = f"Worker {slow.rank} spends {longer:.2f} s more on {account} than the others: begin there."
         yield self.finding(
@@ -56,7 +56,7 @@ class Straggler(Stall):
         )
 
 
-def _longer(slow: Record, others: list[Record]) -> tuple[str, float]:
+def _find_longer_account(slow: Record, others: list[Record]) -> tuple[str, float]:
     """The account on which it spends most beyond what the others do."""
     # Imported where a job has ended: `stoker check` loads this module, and must start quickly.
     from statistics import median
@@ -74,9 +74,9 @@ def _longer(slow: Record, others: list[Record]) -> tuple[str, float]:
 
 
 def _own_work(record: Record) -> dict[str, float]:
-    """What a worker does between two exchanges, while it steps: start-up and the end differ for other reasons.
+    """What a worker does between two exchanges while it steps; start-up and shutdown differ for other reasons.
 
-    Inside compiled functions all but the exchange is on `compute`: how the rest of it divides is known too roughly.
+    Inside compiled functions, everything but the exchange counts as `compute`: a finer split would be too rough.
     """
     phase, windows = record.tables.stepping_phase, record.tables.sums
     if phase is None:

@@ -9,12 +9,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule, describe
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import TensorRead
+from stoker.doctor.check.source.facts import Analysis, TensorRead
 from stoker.doctor.probes.parts.device import DevicePart
 from stoker.doctor.probes.parts.tallies import ReadsPart
 from stoker.doctor.replay.repair import RARE, DoneRarely
-from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft, every_step, in_loop, worth
+from stoker.doctor.stalls.shared.draft import (
+    MIN_REPEATS,
+    Draft,
+    happens_every_step,
+    is_in_loop,
+    is_worth_reporting,
+)
 
 if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
@@ -56,6 +61,7 @@ class SyncInLoop(Rule):
         accounts=("sync",),
         assumes=f"reads: {RARE}; the host then runs ahead of the device",
         only_leaves_out=True,
+        experiment="without-reads",
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
@@ -68,8 +74,8 @@ class SyncInLoop(Rule):
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Reads at every step, or less often but at a cost."""
         for site, tally in m[ReadsPart].by_site.items():
-            dear = tally.count >= MIN_REPEATS and worth(m, tally.lost_ns)
-            if not dear and not (in_loop(m, tally) and every_step(m, tally.count)):
+            dear = tally.count >= MIN_REPEATS and is_worth_reporting(m, tally.lost_ns)
+            if not dear and not (is_in_loop(m, tally) and happens_every_step(m, tally.count)):
                 continue
             detail = dict(tally.detail)
             if not m[DevicePart].runs_beside_host:
@@ -77,7 +83,7 @@ class SyncInLoop(Rule):
                     "reads are cheap on a synchronous CPU; on an accelerator every one waits for the device"
                 )
             if "through" in detail:
-                detail["call"] = _as_written(site, detail["through"])
+                detail["call"] = _quote_call(site, detail["through"])
             yield Draft(
                 site,
                 tally.count,
@@ -92,8 +98,8 @@ class SyncInLoop(Rule):
 
 
 @functools.lru_cache(maxsize=_MAX_CALLS)
-def _as_written(site: SiteKey, library: str) -> str:
-    """The call of the library's function as the line has it: `env.step(action)`; else the function's own name."""
+def _quote_call(site: SiteKey, library: str) -> str:
+    """The call of the library's function as written in the line (`env.step(action)`), or the function's name."""
     name = library.rsplit(".", 1)[-1]
     line = linecache.getline(site[0], site[1]).strip()
     try:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Fact, FunctionMade
+from stoker.doctor.check.source.facts import Analysis, Fact, FunctionMade
 from stoker.doctor.stalls.shared.draft import Draft
-from stoker.doctor.stalls.shared.retraces import TracedOnce, retraced_functions
+from stoker.doctor.stalls.shared.retraces import TracedOnce, find_retraced_functions
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -51,7 +50,7 @@ class TfFunctionInLoop(Rule):
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Many tf.function objects of one definition: shown where it is defined, which is inside the loop."""
-        for found in retraced_functions(m):
+        for found in find_retraced_functions(m):
             function = found.function
             if found.is_made_anew:
                 detail = {"function": function.name, "objects": function.objects, "traces": function.traces}
@@ -61,12 +60,12 @@ class TfFunctionInLoop(Rule):
 
 
 def _is_kept(fact: Fact) -> bool:
-    """Whether it goes into a dictionary, or is made only where there is none yet: a cache of the program's own."""
+    """Whether the program caches it: it goes into a dictionary, or is made only if there is none yet."""
     module, node = fact.at.module, fact.at.node
-    statement = module.enclosing(node, ast.stmt)
+    statement = module.find_enclosing(node, ast.stmt)
     if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Subscript) for t in statement.targets):
         return True
-    guard = module.enclosing(node, ast.If, ast.FunctionDef, ast.For, ast.While)
+    guard = module.find_enclosing(node, ast.If, ast.FunctionDef, ast.For, ast.While)
     test = guard.test if isinstance(guard, ast.If) else None
     return isinstance(test, ast.Compare) and isinstance(test.ops[0], (ast.NotIn, ast.Is))
 

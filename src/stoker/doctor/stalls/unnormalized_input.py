@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from stoker.doctor.check.models import scales_input
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.values import Array, Dataset, Seq, Tensor, Value
 
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
-from stoker.doctor.check.source.facts import Call, Consumed
+from stoker.doctor.check.source.facts import Analysis, Call, Consumed
 from stoker.doctor.check.source.values import ChainStage, Dataset, Py, Value
 
 _STRATEGIES = ("MirroredStrategy", "TPUStrategy", "CollectiveAllReduceStrategy")

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 
 from stoker.doctor.check.models import activation, last_layer, units
 from stoker.doctor.check.rule import Problem, Rule
-from stoker.doctor.check.source.analysis import Analysis
 from stoker.doctor.check.source.arguments import Arguments
-from stoker.doctor.check.source.facts import Call
+from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.values import Array, Py, Thing, Value
 
 _NAMES = {
@@ -51,13 +50,13 @@ class WrongCrossentropy(Rule):
                 loss, message = fact.argument(1, "loss"), None
                 layer = last_layer(fact.receiver)
                 if layer is not None:
-                    message = against_layer(loss, layer)
+                    message = compare_with_layer(loss, layer)
                 if message is not None:
                     yield self.problem(fact.at, message, node=_loss_node(fact))
             elif fact.name == "model.fit":
-                yield from self._against_labels(fact)
+                yield from self._compare_with_labels(fact)
 
-    def _against_labels(self, fact: Call) -> Iterator[Problem]:
+    def _compare_with_labels(self, fact: Call) -> Iterator[Problem]:
         labels, model = fact.argument(1, "y"), fact.receiver
         compiled = model.about.get("compiled_by") if isinstance(model, Thing) else None
         if (
@@ -97,7 +96,7 @@ def family(loss: Value | None) -> str:
     return ""
 
 
-def from_logits(loss: Value | None) -> bool | None:
+def takes_logits(loss: Value | None) -> bool | None:
     """Whether the loss takes logits; None where it cannot be known."""
     if isinstance(loss, Py):
         return False
@@ -110,9 +109,9 @@ def from_logits(loss: Value | None) -> bool | None:
     return given.const if isinstance(given, Py) and isinstance(given.const, bool) else None
 
 
-def against_layer(loss: Value | None, layer: Thing) -> str | None:
+def compare_with_layer(loss: Value | None, layer: Thing) -> str | None:
     """What is wrong between a loss and a model's last layer."""
-    kind, last, logits = family(loss), activation(layer), from_logits(loss)
+    kind, last, logits = family(loss), activation(layer), takes_logits(loss)
     if not kind or last is None or logits is None:
         return None
     size = units(layer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.doctor.check.source.names import canonical
+from stoker.doctor.check.source.names import find_canonical_name
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ from stoker.doctor.check.source.names import canonical
     ],
 )
 def test_canonical(dotted: str, expected: str) -> None:
-    assert canonical(dotted) == expected
+    assert find_canonical_name(dotted) == expected

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from stoker.doctor.check.source.module import SourceError
-from stoker.doctor.check.source.notebook import python_lines, read_cells, with_cells
+from stoker.doctor.check.source.notebook import python_lines, read_cells, replace_cells
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_cells_are_found_and_replaced() -> None:
     joined, found = read_cells("n.ipynb", text)
     assert joined == "a = 1\nb = 2\nc = 3\n"
     assert [(c.number, c.first, c.last) for c in found] == [(2, 1, 2), (3, 3, 3)]
-    new = json.loads(with_cells(text, {2: "a = 1\nb = 9", 3: "c = 4"}))
+    new = json.loads(replace_cells(text, {2: "a = 1\nb = 9", 3: "c = 4"}))
     assert new["cells"][1]["source"] == ["a = 1\n", "b = 9"]
     assert new["cells"][2]["source"] == "c = 4"
 

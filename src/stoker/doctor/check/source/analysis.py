@@ -1,4 +1,4 @@
-"""Read one file: run its top level, then every function nobody was seen to call."""
+"""Read one file: run its top level, then every function that no call was found for."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from stoker.doctor.check.source import classes, functions, pipelines
-from stoker.doctor.check.source.facts import Fact
+from stoker.doctor.check.source.facts import Analysis
 from stoker.doctor.check.source.frames import CallFrame
 from stoker.doctor.check.source.machine import Machine
 from stoker.doctor.check.source.module import ClassInfo, FunctionNode, SourceError, SourceModule
@@ -40,20 +40,6 @@ _RECURSION = 20_000
 # Names that are called, or handed to something as an argument.
 _CALLED = re.compile(r"(?<!def )\b(\w+)\s*[(,)]")
 _BATCH_METHODS = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """What was observed in one file, and in the files it was followed into."""
-
-    module: SourceModule
-    facts: list[Fact]
-    # Functions of other files that were followed: (path, line of the definition).
-    followed: frozenset[tuple[str, int]]
-    # Every path that decided something, for those who cache the result.
-    consulted: frozenset[str]
-    # Methods that Keras calls at every batch.
-    batch_methods: frozenset[ast.AST] = frozenset()
 
 
 def analyse(module: SourceModule, project: Project) -> Analysis:
@@ -103,7 +89,7 @@ def _batch_methods(m: Machine) -> Iterator[ast.AST]:
 
 
 def _run_the_rest(m: Machine) -> None:
-    """Functions that nobody calls first, then those that only unknown callers call, then those inside them."""
+    """Functions without callers first, then those with only unknown callers, then those inside them."""
     waiting = [node for node in m.functions if _is_waiting(m, node)]
     called = _called_names(m.main.text) if waiting else set()
     nested = False
@@ -160,7 +146,7 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None, *, nested:
 
 
 def _may_tell(module: SourceModule, node: FunctionNode) -> bool:
-    """Whether running a function nobody calls could show anything: a loop, a tape, a pipeline, a model.
+    """Whether running a function without callers could show anything: a loop, a tape, a pipeline, a model.
 
     Most functions of a library have none of these, and running them would be most of the time.
     """
@@ -180,7 +166,7 @@ def _as_method(m: Machine, function: Func, info: ClassInfo) -> Func:
 
 
 def _initialise(m: Machine, info: ClassInfo) -> None:
-    """Learn what the attributes of a class hold when nobody makes an object of it."""
+    """Learn what the attributes of a class hold when the file never creates an object of it."""
     if info.initialised:
         return
     info.initialised = True

@@ -19,7 +19,7 @@ class Arguments:
 
     @classmethod
     def at(cls, expression: ast.expr, *values: Value) -> Arguments:
-        """Values passed by position that all stand for one expression."""
+        """Values passed by position that all come from one expression."""
         return cls([(expression, value) for value in values])
 
     def pair(self, position: int, name: str) -> tuple[ast.expr, Value] | None:
@@ -39,7 +39,7 @@ class Arguments:
         return found and found[0]
 
     def const(self, position: int, name: str) -> object:
-        """The literal at a position or of a keyword, None where there is none."""
+        """The literal at a position or of a keyword; None if there is none."""
         value = self.get(position, name)
         return value.const if isinstance(value, Py) else None
 

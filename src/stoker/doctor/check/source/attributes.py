@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source import classes, guesses, imports, options
 from stoker.doctor.check.source.module import SourceModule
-from stoker.doctor.check.source.names import canonical
+from stoker.doctor.check.source.names import find_canonical_name
 from stoker.doctor.check.source.values import (
     UNKNOWN,
     Api,
@@ -36,7 +36,7 @@ def attribute(m: Machine, owner: Value, node: ast.Attribute) -> Value:
     """`owner.name`."""
     name = node.attr
     if isinstance(owner, Api):
-        dotted = canonical(f"{owner.name}.{name}")
+        dotted = find_canonical_name(f"{owner.name}.{name}")
         return Py("float") if dotted in _CONSTANTS else Api(dotted)
     if isinstance(owner, File):
         found = imports.member(m, owner.module, name)
@@ -49,7 +49,7 @@ def attribute(m: Machine, owner: Value, node: ast.Attribute) -> Value:
     if isinstance(owner, Class):
         return classes.member(owner.info, name) or UNKNOWN
     if isinstance(owner, Tensor):
-        return _of_tensor(owner, name)
+        return _read_tensor_attribute(owner, name)
     if isinstance(owner, Array):
         return Array(owner.dtype) if name == "T" else Py("object")
     if isinstance(owner, Thing) and owner.type == "options":
@@ -64,7 +64,7 @@ def attribute(m: Machine, owner: Value, node: ast.Attribute) -> Value:
     return UNKNOWN
 
 
-def _of_tensor(owner: Tensor, name: str) -> Value:
+def _read_tensor_attribute(owner: Tensor, name: str) -> Value:
     if name == "shape":
         return Seq("tuple", element=Py("int"))
     if name in ("values", "value", "T"):
@@ -87,13 +87,13 @@ def thing_attribute(owner: Thing, name: str) -> Value:
     if owner.type == "strategy" and name == "num_replicas_in_sync":
         return Py("int", replicas=True)
     if owner.type == "model":
-        return _of_model(owner, name)
+        return _read_model_attribute(owner, name)
     if owner.type == "progress" and name in ("n", "total"):
         return Py("int", varies=True)
     return Method(owner, name)
 
 
-def _of_model(owner: Thing, name: str) -> Value:
+def _read_model_attribute(owner: Thing, name: str) -> Value:
     if name == "layers":
         return Seq("list", element=Thing("layer", "keras.layers.Layer"))
     if name == "optimizer":
@@ -111,11 +111,11 @@ def _of_model(owner: Thing, name: str) -> Value:
     return Method(owner, name)
 
 
-def from_star(module: SourceModule, name: str) -> Value:
+def resolve_star_name(module: SourceModule, name: str) -> Value:
     """A name that only a star import can explain."""
     best = ""
     for prefix in module.star_imports:
-        dotted = canonical(f"{prefix}.{name}")
+        dotted = find_canonical_name(f"{prefix}.{name}")
         # Classes live in layers, losses ...; functions at the top of `tf` and `keras.backend`.
         if prefix in ("keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.callbacks"):
             if name[:1].isupper():

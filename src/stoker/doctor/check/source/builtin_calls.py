@@ -31,7 +31,7 @@ _CASTS = frozenset({"float", "int", "bool", "str", "repr", "round", "format", "c
 def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     """Call a builtin, e.g. `builtins.float`."""
     short = name.removeprefix("builtins.")
-    reads.builtin(m, short, node, arguments)
+    reads.note_builtin(m, short, node, arguments)
     handler = _HANDLERS.get(short)
     if handler is not None:
         return handler(m, node, arguments)

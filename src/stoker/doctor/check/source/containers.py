@@ -20,7 +20,7 @@ def method(
 ) -> Value:
     """A method of a container or a plain value."""
     if isinstance(owner, Py):
-        return _of_plain(m, owner, name, node, arguments)
+        return _call_plain_method(m, owner, name, node, arguments)
     if name in _ADDING:
         _add(m, owner, name, receiver, node, arguments)
         return UNKNOWN
@@ -29,7 +29,9 @@ def method(
             pair = Seq("tuple", items=(Py("object"), element_of(owner)))
             return Seq("list", element=pair, source=owner)
         if name in ("values", "get", "pop", "setdefault"):
-            return Seq("list", element=element_of(owner)) if name == "values" else _by_key(owner, arguments)
+            return (
+                Seq("list", element=element_of(owner)) if name == "values" else _look_up_key(owner, arguments)
+            )
         if name == "keys":
             return Seq("list", element=Py("object"))
     if name in ("pop", "popleft"):
@@ -39,17 +41,17 @@ def method(
     return owner if name == "copy" else UNKNOWN
 
 
-def _by_key(owner: Seq, arguments: Arguments) -> Value:
+def _look_up_key(owner: Seq, arguments: Arguments) -> Value:
     key = arguments.const(0, "key")
     if isinstance(key, str) and owner.keys and owner.items is not None and key in owner.keys:
         return owner.items[owner.keys.index(key)]
     return element_of(owner)
 
 
-def _of_plain(m: Machine, owner: Py, name: str, node: ast.Call, arguments: Arguments) -> Value:
+def _call_plain_method(m: Machine, owner: Py, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if owner.type == "str" and name == "format":
         for argument, value in arguments.pairs:
-            reads.deep(m, argument, value, "is formatted")
+            reads.note_deep_read(m, argument, value, "is formatted")
         return Py("str", varies=True)
     if owner.type == "str":
         return Seq("list", element=Py("str")) if name.endswith("split") else Py("str", varies=owner.varies)
@@ -62,7 +64,7 @@ def _add(m: Machine, owner: Seq, name: str, receiver: ast.expr, node: ast.Call, 
     added = arguments.positional[-1][1]
     if name in ("extend", "update"):
         added = element_of(added)
-    grown = _grown(owner, added)
+    grown = _grow(owner, added)
     if isinstance(receiver, ast.Name):
         if receiver.id in m.frame.scope.names:
             m.frame.scope.names[receiver.id] = grown
@@ -78,7 +80,7 @@ def _add(m: Machine, owner: Seq, name: str, receiver: ast.expr, node: ast.Call, 
                 m.side_effect(node, effect)
 
 
-def _grown(owner: Seq, added: Value) -> Seq:
+def _grow(owner: Seq, added: Value) -> Seq:
     if owner.items == () or (owner.items is None and owner.element is UNKNOWN):
         return Seq(owner.kind, element=added)
     return Seq(owner.kind, element=join(element_of(owner), added), varies=True)

@@ -51,7 +51,7 @@ def _name(m: Machine, node: ast.Name) -> Value:
         return _note_captured(m, found)
     if node.id in _BUILTINS:
         return Api(f"builtins.{node.id}")
-    return _note_captured(m, attributes.from_star(m.frame.module, node.id))
+    return _note_captured(m, attributes.resolve_star_name(m.frame.module, node.id))
 
 
 def _note_captured(m: Machine, value: Value) -> Value:
@@ -78,7 +78,7 @@ def _binary(m: Machine, node: ast.BinOp) -> Value:
     left, right = m.value(node.left), m.value(node.right)
     for side, value, other in ((node.left, left, right), (node.right, right, left)):
         # A counter over `total_steps` is a number, even where nobody says what the total is.
-        if value is UNKNOWN and isinstance(other, Py) and other.varies and guesses.counts(side):
+        if value is UNKNOWN and isinstance(other, Py) and other.varies and guesses.names_count(side):
             return Py("float", varies=True)
     return arithmetic(m, node, node.op, left, right)
 
@@ -86,7 +86,7 @@ def _binary(m: Machine, node: ast.BinOp) -> Value:
 def _unary(m: Machine, node: ast.UnaryOp) -> Value:
     value = m.value(node.operand)
     if isinstance(node.op, ast.Not):
-        reads.truth(m, node.operand, value)
+        reads.note_test(m, node.operand, value)
         return Py("bool", varies=isinstance(value, Py) and value.varies)
     if isinstance(node.op, ast.USub) and isinstance(value, Py) and isinstance(value.const, (int, float)):
         return Py(value.type, -value.const)
@@ -102,9 +102,9 @@ def _boolean(m: Machine, node: ast.BoolOp) -> Value:
         with m.running(hot=frame.hot and not rare, repeated=frame.repeated and not rare):
             value = m.value(operand)
             if position < len(node.values) - 1:
-                reads.truth(m, operand, value)
+                reads.note_test(m, operand, value)
         values.append(value)
-        rare = rare or (isinstance(node.op, ast.And) and gates.rare_branch(m, operand) == "body")
+        rare = rare or (isinstance(node.op, ast.And) and gates.find_rare_branch(m, operand) == "body")
     flags = [isinstance(v, Py) and v.rare for v in values]
     if any(flags) if isinstance(node.op, ast.And) else all(flags):
         return Py("bool", rare=True)
@@ -114,7 +114,7 @@ def _boolean(m: Machine, node: ast.BoolOp) -> Value:
 
 
 def _conditional(m: Machine, node: ast.IfExp) -> Value:
-    reads.truth(m, node.test, m.value(node.test))
+    reads.note_test(m, node.test, m.value(node.test))
     return join(m.value(node.body), m.value(node.orelse))
 
 
@@ -232,7 +232,7 @@ def _comprehension(m: Machine, node: ast.ListComp | ast.SetComp | ast.GeneratorE
         def body() -> None:
             bind(m, generator.target, over.element)
             for test in generator.ifs:
-                reads.truth(m, test, m.value(test))
+                reads.note_test(m, test, m.value(test))
             produce(depth + 1)
 
         loops.run(m, node, over, body)
@@ -265,7 +265,7 @@ def _yield_from(m: Machine, node: ast.YieldFrom) -> Value:
     return UNKNOWN
 
 
-def _inner(m: Machine, node: ast.Await | ast.Starred) -> Value:
+def _interpret_inner(m: Machine, node: ast.Await | ast.Starred) -> Value:
     return m.value(node.value)
 
 
@@ -294,6 +294,6 @@ HANDLERS: dict[type[ast.AST], Callable[[Machine, Any], Value]] = {
     ast.NamedExpr: _walrus,
     ast.Yield: _yield,
     ast.YieldFrom: _yield_from,
-    ast.Await: _inner,
-    ast.Starred: _inner,
+    ast.Await: _interpret_inner,
+    ast.Starred: _interpret_inner,
 }

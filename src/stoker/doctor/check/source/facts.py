@@ -125,3 +125,17 @@ class Call(Fact):
         if keyword in self.keywords:
             return self.keywords[keyword]
         return self.arguments[position] if position < len(self.arguments) else None
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What was observed in one file, and in the files it was followed into."""
+
+    module: SourceModule
+    facts: list[Fact]
+    # Functions of other files that were followed: (path, line of the definition).
+    followed: frozenset[tuple[str, int]]
+    # Every path that decided something, for those who cache the result.
+    consulted: frozenset[str]
+    # Methods that Keras calls at every batch.
+    batch_methods: frozenset[ast.AST] = frozenset()

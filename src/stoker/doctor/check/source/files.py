@@ -30,13 +30,13 @@ def discover(paths: Iterable[str]) -> list[str]:
         if path == STDIN or os.path.isfile(path):
             found[path] = None
         elif os.path.isdir(path):
-            found.update(dict.fromkeys(_under(path)))
+            found.update(dict.fromkeys(_list_under(path)))
         else:
             raise UsageError(f"no such file or directory: {path}")
     return list(found)
 
 
-def _under(top: str) -> Iterator[str]:
+def _list_under(top: str) -> Iterator[str]:
     for directory, folders, names in os.walk(top):
         folders[:] = sorted(name for name in folders if name[0] != "." and name not in _SKIPPED)
         for name in sorted(names):
@@ -48,7 +48,7 @@ def load(path: str, data: bytes | None = None) -> SourceModule:
     """Read a file, to be parsed when its tree is asked for; `data` is its content where it has been read already.
 
     Raises:
-        SourceError: it cannot be read or decoded, or is no notebook.
+        SourceError: it cannot be read or decoded, or is not a notebook.
     """
     if data is None and path == STDIN:
         data = sys.stdin.buffer.read()
@@ -87,7 +87,7 @@ def decode(path: str, data: bytes) -> str:
             raise SourceError(f"{path}:1:1: is not text: {error}") from error
 
 
-def display(path: str) -> str:
+def shorten_path(path: str) -> str:
     """A path as people want to read it: relative to here when it is below."""
     if path == STDIN:
         return path

@@ -24,6 +24,8 @@ class LoopState:
     weak: bool = False
     # Contains a loop of steps, here or in a function it calls.
     inner_steps: bool = False
+    # Applies gradients.
+    trains: bool = False
     # Builds a model or an optimizer.
     builds: bool = False
     builds_model: bool = False

@@ -163,7 +163,7 @@ def _replay(m: Machine, summary: CallSummary) -> None:
 
 
 def _bind_names(m: Machine, function: Func, arguments: Arguments) -> dict[str, Value]:
-    """The callee's names at the start: parameters, defaults, and what is left over."""
+    """The callee's names at the start: parameters, defaults, and what `*args` and `**kwargs` collect."""
     spec = function.node.args
     positional = [*spec.posonlyargs, *spec.args]
     values = [*function.partial, *arguments.by_position]
@@ -197,7 +197,7 @@ def _guess_the_rest(m: Machine, function: Func, names: dict[str, Value]) -> None
 
 
 def unknown_names(m: Machine, function: Func) -> dict[str, Value]:
-    """A function's names when nobody was seen to call it: what its parameters' names and annotations say."""
+    """A function's names when no call was found: what its parameters' names and annotations suggest."""
     spec = function.node.args
     positional = [*spec.posonlyargs, *spec.args]
     names: dict[str, Value] = {}
@@ -232,7 +232,7 @@ def is_rebuilt(m: Machine) -> bool:
 
 
 def _builds_model(loop: LoopState) -> bool:
-    """Whether each round has a model of its own. A new optimizer alone is none: it could be made once."""
+    """Whether each round builds its own model. A new optimizer alone does not count: it could be made once."""
     return loop.builds_model or (loop.builds and guesses.binds_model(loop.node))
 
 

@@ -38,19 +38,19 @@ _REMAINDERS = ("mod", "floormod", "divmod")
 _CLOCKS = frozenset({"time", "perf_counter", "monotonic", "now", "process_time"})
 
 
-def rare_branch(m: Machine, test: ast.expr) -> str:
+def find_rare_branch(m: Machine, test: ast.expr) -> str:
     """`body` when the body runs rarely, `else` when the other branch does, else an empty string."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _INVERSE[rare_branch(m, test.operand)]
+        return _INVERSE[find_rare_branch(m, test.operand)]
     if isinstance(test, ast.BoolOp):
-        return _of_several(m, test)
+        return _judge_several(m, test)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _of_comparison(m, test)
+        return _judge_comparison(m, test)
     if isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod):
         # `if step % 100:` is true nearly always.
         return "else" if modulo(m, test) else ""
     if isinstance(test, ast.Call):
-        known = _of_call(m, test)
+        known = _judge_call(m, test)
         if known is not None:
             return known
     if isinstance(test, ast.Constant):
@@ -58,8 +58,10 @@ def rare_branch(m: Machine, test: ast.expr) -> str:
     return "body" if _is_rare_name(m, test) else ""
 
 
-def _of_several(m: Machine, test: ast.BoolOp) -> str:
-    return _combine([rare_branch(m, value) for value in test.values], all_of=isinstance(test.op, ast.And))
+def _judge_several(m: Machine, test: ast.BoolOp) -> str:
+    return _combine(
+        [find_rare_branch(m, value) for value in test.values], all_of=isinstance(test.op, ast.And)
+    )
 
 
 def _combine(branches: list[str], *, all_of: bool) -> str:
@@ -68,17 +70,17 @@ def _combine(branches: list[str], *, all_of: bool) -> str:
     return "body" if all(b == "body" for b in branches) else ("else" if "else" in branches else "")
 
 
-def _of_call(m: Machine, test: ast.Call) -> str | None:
+def _judge_call(m: Machine, test: ast.Call) -> str | None:
     """`tf.logical_and(a, b)` and the like; what asks for a NaN; None for any other call."""
     name = last_name(test.func)
     if name in ("logical_and", "logical_or") and len(test.args) == 2:
-        branches = [rare_branch(m, argument) for argument in test.args]
+        branches = [find_rare_branch(m, argument) for argument in test.args]
         return _combine(branches, all_of=name == "logical_and")
     if name in _COMPARISONS and len(test.args) == 2:
         comparison = ast.Compare(test.args[0], [_COMPARISONS[name]()], [test.args[1]])
-        return _of_comparison(m, ast.copy_location(comparison, test))
+        return _judge_comparison(m, ast.copy_location(comparison, test))
     if name == "logical_not" and test.args:
-        return _INVERSE[rare_branch(m, test.args[0])]
+        return _INVERSE[find_rare_branch(m, test.args[0])]
     return "body" if _asks_for_nan(test) else None
 
 
@@ -87,7 +89,7 @@ def _asks_for_nan(test: ast.Call) -> bool:
     return any(isinstance(node, ast.Call) and last_name(node.func) in _BROKEN for node in ast.walk(test))
 
 
-def _of_comparison(m: Machine, test: ast.Compare) -> str:
+def _judge_comparison(m: Machine, test: ast.Compare) -> str:
     operator, left, right = test.ops[0], test.left, test.comparators[0]
     remainders = [found for side in (left, right) if (found := modulo(m, side)) is not None]
     if remainders:
@@ -100,7 +102,7 @@ def _of_comparison(m: Machine, test: ast.Compare) -> str:
         return "body" if isinstance(operator, (ast.Lt, ast.LtE)) else ""
     if isinstance(operator, (ast.Is, ast.IsNot)):
         return ""
-    values = (_quiet(m, left), _quiet(m, right))
+    values = (_read_quietly(m, left), _read_quietly(m, right))
     if _reads_clock(left) or _reads_clock(right):
         return "body" if isinstance(operator, (ast.Gt, ast.GtE)) else "else"
     counts = any(isinstance(v, Py) and v.varies and v.type in ("int", "float") for v in values)
@@ -116,7 +118,7 @@ def _of_comparison(m: Machine, test: ast.Compare) -> str:
     return ""
 
 
-def _quiet(m: Machine, node: ast.expr) -> Value:
+def _read_quietly(m: Machine, node: ast.expr) -> Value:
     with m.quietly():
         return m.value(node)
 
@@ -128,13 +130,13 @@ def _is_few(value: Value) -> bool:
 def modulo(m: Machine, node: ast.expr) -> bool | None:
     """Whether a remainder is taken by something that is more than a step or two; None where none is taken."""
     by = _divisor(node)
-    return None if by is None else not _is_often(_quiet(m, by))
+    return None if by is None else not _is_often(_read_quietly(m, by))
 
 
 def runs_every_few(m: Machine, test: ast.expr) -> bool:
     """`i % 5 == 0`: not at every step, as the generator of a WGAN, but again and again all the same."""
     by = _divisor(test)
-    value = _quiet(m, by) if by is not None else UNKNOWN
+    value = _read_quietly(m, by) if by is not None else UNKNOWN
     return isinstance(value, Py) and isinstance(value.usual, int) and 0 < value.usual <= _FEW
 
 
@@ -156,11 +158,11 @@ def _is_often(value: Value) -> bool:
 
 
 def _is_counted(m: Machine, side: ast.expr) -> bool:
-    """`state.n` of an object nobody knows, where the loop or function around says `state.n += 1`."""
+    """`state.n` of an unknown object, where the enclosing loop or function has `state.n += 1`."""
     if not isinstance(side, ast.Attribute):
         return False
     around = m.frame.loops[-1] if m.frame.loops else m.frame.function
-    return around is not None and side.attr in _find_counters(around) and _quiet(m, side) is UNKNOWN
+    return around is not None and side.attr in _find_counters(around) and _read_quietly(m, side) is UNKNOWN
 
 
 @functools.lru_cache(maxsize=64)
@@ -188,7 +190,7 @@ def _reads_clock(node: ast.expr) -> bool:
 
 
 def _is_rare_name(m: Machine, test: ast.expr) -> bool:
-    value = _quiet(m, test)
+    value = _read_quietly(m, test)
     if isinstance(value, Py) and value.rare:
         return True
     if isinstance(value, Py) and value.usual and not value.varies:

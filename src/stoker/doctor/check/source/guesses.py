@@ -1,6 +1,6 @@
 """What a name suggests where nothing else is known: `model(x)` gives a tensor, `train_ds` is a pipeline.
 
-Only used in files that import TensorFlow or Keras, and only where the analysis reached its end.
+Only used in files that import TensorFlow or Keras, and only where the analysis knows nothing better.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from stoker.doctor.check.source import functions, reads
+from stoker.doctor.check.source import functions, loops, reads
 from stoker.doctor.check.source.arguments import Arguments
 from stoker.doctor.check.source.facts import Call
 from stoker.doctor.check.source.names import last_name
@@ -31,6 +31,13 @@ _DATASET = re.compile(r"(^|_)(ds|dataset|datasets)(\d*)($|_)|^(train|val|valid|t
 _STEP = re.compile(
     r"(^|_)(train|training|test|eval|update|optimize|learn)_?(step|batch|op|fn)|(^|_)step_fn$|^step$"
 )
+# A whole pass over the data, wherever it is called.
+_PASS = re.compile(
+    r"(^|_)(train|run|fit|do|one|eval|evaluate|valid|validate|test|single)(_\w+)?_epoch($|_)"
+    r"|^epoch_(pass|loop|train|run)$"
+)
+# One where the loop around it says that it counts epochs.
+_PASS_OF_AN_EPOCH = re.compile(r"^(train|run|fit|learn|evaluate|validate|optimi[sz]e|play|rollout)($|_)")
 _NOT_A_CALL = re.compile(
     r"^(build|make|get|create|load|compile|save|init|parse|log|print|plot|write|add|set)_"
 )
@@ -56,7 +63,7 @@ VARIABLES = frozenset(
 
 
 def parameter(m: Machine, argument: ast.arg) -> Value:
-    """A parameter nobody was seen to pass."""
+    """A parameter that no call was seen to pass."""
     annotation = ast.unparse(argument.annotation) if argument.annotation is not None else ""
     if annotation:
         known = _read_annotation(annotation)
@@ -98,7 +105,7 @@ def guess_iterable(m: Machine, node: ast.expr) -> Value:
     return UNKNOWN
 
 
-def counts(node: ast.expr) -> bool:
+def names_count(node: ast.expr) -> bool:
     """Whether a name says that it holds a plain number: `total_steps`, `decay`, `lr`."""
     return bool(_NUMBER.search(last_name(node).lower()))
 
@@ -144,6 +151,9 @@ def call(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
     plain_class = last_name(node.func)[:1].isupper()
     if plain_class or _NOT_A_CALL.search(name):
         return UNKNOWN
+    if is_pass(m, name):
+        m.steps_inside()
+        return UNKNOWN
     if _STEP.search(name):
         m.work(strong=True)
         # What a train step hands back is a loss or metrics, not yet read.
@@ -154,6 +164,14 @@ def call(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
         m.work(strong=False)
         return Tensor()
     return UNKNOWN
+
+
+def is_pass(m: Machine, name: str) -> bool:
+    """Whether the name of something unknown says that it takes many steps."""
+    if _STEP.search(name):
+        return False
+    epochs = bool(m.loops) and loops.counts_epochs(m.loops[-1].node)
+    return bool(_PASS.search(name) or (epochs and _PASS_OF_AN_EPOCH.search(name)))
 
 
 def _call_model(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
@@ -169,7 +187,7 @@ def method(m: Machine, name: str, receiver: ast.expr, node: ast.Call, arguments:
     m.note("?")
     module = m.frame.module
     if name in reads.SINKS and name != "write":
-        reads.given(m, arguments, "is shown or stored by a progress bar or log")
+        reads.note_arguments(m, arguments, "is shown or stored by a progress bar or log")
     owner = last_name(receiver)
     if name in _RUNS and "strategy" in owner.lower() and arguments.positional:
         from stoker.doctor.check.source import things
@@ -179,20 +197,23 @@ def method(m: Machine, name: str, receiver: ast.expr, node: ast.Call, arguments:
     if m.frame.hot:
         m.emit(Call(m.at(node), f"?.{name}", node))
     if name in reads.LOGGING and re.search(r"log", owner, re.IGNORECASE):
-        reads.given(m, arguments, "is logged")
+        reads.note_arguments(m, arguments, "is logged")
     if not module.uses_tensors:
         return UNKNOWN
     if name == "numpy" and not arguments.positional and not module.imports_any("torch"):
         reads.read(m, node, Tensor(), "is read with .numpy()")
         return Array()
-    return _keras_like(m, name, owner.lower(), receiver, node, arguments)
+    return _call_like_keras(m, name, owner.lower(), receiver, node, arguments)
 
 
-def _keras_like(
+def _call_like_keras(
     m: Machine, name: str, owner: str, receiver: ast.expr, node: ast.Call, arguments: Arguments
 ) -> Value:
     from stoker.doctor.check.source import pipelines, things
 
+    if is_pass(m, name.lower()) and not _MODEL.search(owner):
+        m.steps_inside()
+        return UNKNOWN
     if name in ("apply_gradients", "minimize", "train_on_batch", "test_on_batch", *_LOSS_SCALING):
         return things.method(
             m, Thing("model" if "batch" in name else "optimizer", "?"), name, node, arguments

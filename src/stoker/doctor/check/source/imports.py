@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.source.frames import CallFrame
 from stoker.doctor.check.source.module import SourceError, SourceModule
-from stoker.doctor.check.source.names import canonical
+from stoker.doctor.check.source.names import find_canonical_name
 from stoker.doctor.check.source.values import UNKNOWN, Api, File, Lazy, Value
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ def run_import(m: Machine, node: ast.Import) -> None:
     for alias in node.names:
         module = m.project.find(m.frame.module, alias.name)
         if alias.asname:
-            names[alias.asname] = File(module) if module else Api(canonical(alias.name))
+            names[alias.asname] = File(module) if module else Api(find_canonical_name(alias.name))
             continue
         root = alias.name.split(".", 1)[0]
         if module is not None and "." not in alias.name:
             names[root] = File(module)
         elif not isinstance(names.get(root), Api):
-            names[root] = Api(canonical(root))
+            names[root] = Api(find_canonical_name(root))
 
 
 def run_import_from(m: Machine, node: ast.ImportFrom) -> None:
@@ -49,7 +49,7 @@ def _import_name(m: Machine, dotted: str, level: int, module: SourceModule | Non
     inner = m.project.find(m.frame.module, f"{dotted}.{name}" if dotted else name, level)
     if inner is not None:
         return File(inner)
-    return UNKNOWN if level else Api(canonical(f"{dotted}.{name}"))
+    return UNKNOWN if level else Api(find_canonical_name(f"{dotted}.{name}"))
 
 
 def settle(m: Machine, lazy: Lazy) -> Value:
@@ -69,7 +69,7 @@ def _star(m: Machine, dotted: str, module: SourceModule | None, level: int) -> N
         m.frame.scope.names.update(public)
         m.frame.module.star_imports += module.star_imports
     elif not level:
-        m.frame.module.star_imports.append(canonical(dotted))
+        m.frame.module.star_imports.append(find_canonical_name(dotted))
 
 
 def member(m: Machine, module: SourceModule, name: str) -> Value | None:

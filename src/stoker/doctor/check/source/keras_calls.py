@@ -73,13 +73,13 @@ def _model(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value
     given = arguments.get(0, "layers")
     if name == "keras.Sequential":
         layers = list(given.items or ()) if isinstance(given, Seq) else []
-        about = {"layer_list": layers, "random": any(_about(layer, "random") for layer in layers)}
+        about = {"layer_list": layers, "random": any(_read_about(layer, "random") for layer in layers)}
     elif name == "keras.Model":
         about = {"result": arguments.get(1, "outputs")}
     return Thing("model", name, node, m.frame.module, about)
 
 
-def _about(value: Value, key: str) -> Any:
+def _read_about(value: Value, key: str) -> Any:
     return value.about.get(key) if isinstance(value, Thing) else None
 
 

@@ -11,6 +11,7 @@ from stoker.doctor.check.source import (
     builtin_calls,
     classes,
     functions,
+    guesses,
     keras_calls,
     loops,
     numpy_calls,
@@ -198,7 +199,7 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
         return handler(m, name, node, arguments)
     root = name.split(".", 1)[0]
     by_root = _BY_ROOT.get(root)
-    return by_root(m, name, node, arguments) if by_root is not None else _other(m, name, node, arguments)
+    return by_root(m, name, node, arguments) if by_root is not None else _call_other(m, name, node, arguments)
 
 
 def _side_effects(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
@@ -247,7 +248,7 @@ def _version_1(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> V
     same = f"tf.{name.removeprefix('tf1.')}"
     known = same.startswith(_ON_DATA) or same in _ON_DATA_TOO or same.removeprefix("tf.") in _IN_BOTH_VERSIONS
     if m.frame.module.builds_graphs or not known:
-        return _other(m, name, node, arguments)
+        return _call_other(m, name, node, arguments)
     return call(m, same, node, arguments)
 
 
@@ -290,7 +291,7 @@ def _conversion(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
 
 
 def _is_open(value: Value) -> bool:
-    """Nobody knows what it is, or what is in the list: nobody would convert what is a tensor already."""
+    """Its type is unknown, or what the list holds: a tensor would not be converted again."""
     if isinstance(value, Seq) and value.kind in ("list", "tuple"):
         return bool(value.items) and all(map(_is_open, value.items or ()))
     return value is UNKNOWN
@@ -355,7 +356,7 @@ def _minimize(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Va
 
 def _to_numpy(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     for value in arguments.by_position:
-        reads.deep(m, node, value, f"is read with `{name.rsplit('.', 1)[-1]}`")
+        reads.note_deep_read(m, node, value, f"is read with `{name.rsplit('.', 1)[-1]}`")
     return Array()
 
 
@@ -384,18 +385,18 @@ def _progress(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Va
     return Thing("progress", name, node, about={"over": over})
 
 
-def _other(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
+def _call_other(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     last = name.rsplit(".", 1)[-1]
     if name in _TQDM or last in ("tqdm", "trange"):
         return _progress(m, name, node, arguments)
     if name.startswith(reads.NUMBERS):
-        reads.given(m, arguments, f"is passed to `{name}`")
+        reads.note_arguments(m, arguments, f"is passed to `{name}`")
         return Py(
             "float",
             varies=any(isinstance(v, Tensor) or (isinstance(v, Py) and v.varies) for v in arguments.values),
         )
     if name in reads.TRACKERS or (name.startswith(("logging.", "absl.logging.")) and last in reads.LOGGING):
-        reads.given(m, arguments, "is logged")
+        reads.note_arguments(m, arguments, "is logged")
         return UNKNOWN
     if name.startswith(("random.", "time.")):
         return Py("float" if last in ("random", "uniform", "time", "perf_counter") else "object", varies=True)
@@ -405,6 +406,8 @@ def _other(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value
         return Seq("list", items=())
     if last[:1].isupper():
         return Thing("foreign", name, node)
+    if guesses.is_pass(m, last.lower()):
+        m.steps_inside()
     return UNKNOWN
 
 
@@ -412,7 +415,7 @@ def _tfds(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if name == "tfds.as_numpy":
         value = arguments.get(0, "dataset")
         if isinstance(value, Dataset):
-            return Seq("generator", element=pipelines.as_arrays(value.element), source=value)
+            return Seq("generator", element=pipelines.convert_to_arrays(value.element), source=value)
         return UNKNOWN
     if name != "tfds.load" and not name.endswith("as_dataset"):
         return UNKNOWN

@@ -67,7 +67,7 @@ def walk(value: Value) -> Walk:
     if isinstance(value, Seq):
         if value.source is not None:
             inner = walk(value.source)
-            length = _shortest(inner.length, value.length)
+            length = _find_shortest(inner.length, value.length)
             others = [walk(other) for other in value.beside]
             found = [dataset for w in others for dataset in (w.dataset, *w.beside) if dataset is not None]
             beside = (*inner.beside, *found)
@@ -78,7 +78,7 @@ def walk(value: Value) -> Walk:
     return Walk(element_of(value))
 
 
-def _shortest(*lengths: int | None) -> int | None:
+def _find_shortest(*lengths: int | None) -> int | None:
     known = [length for length in lengths if length is not None]
     return min(known) if known else None
 
@@ -106,6 +106,7 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
     # A compiled function may walk over the whole dataset: then it is its loop that steps.
     within_step = m.within_step if over.dataset is None else m.tapes > 0 or m.forwards > 0
     loop = LoopState(node, within_step=within_step)
+    in_graph_only = m.frame.graph and not m.tapes and not m.forwards
     if over.dataset is not None:
         m.note("+iterates")
     m.loops.append(loop)
@@ -129,6 +130,9 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
         m.rare = rare
         m.loops.pop()
         m.frame.loops.pop()
+        if in_graph_only and loop.trains:
+            # A compiled function that trains many times in one call: `for _ in tf.range(steps): ...`.
+            loop.within_step = False
         _hand_up(m, loop, over, once)
 
 
@@ -141,8 +145,13 @@ def is_steps(loop: LoopState, over: Walk, *, nested: bool = False) -> bool:
     if over.dataset is not None:
         return loop.strong or loop.weak
     if loop.inner_steps:
-        return nested and loop.strong and not loop.fits and not _EPOCHS.search(_target(loop.node))
+        return nested and loop.strong and not loop.fits and not counts_epochs(loop.node)
     return loop.strong or (loop.weak and over.counts)
+
+
+def counts_epochs(node: ast.AST) -> bool:
+    """Whether a loop's own name for its turns says that each is a pass over the data, or more."""
+    return bool(_EPOCHS.search(_target(node)))
 
 
 def _target(node: ast.AST) -> str:

@@ -123,6 +123,12 @@ class Machine:
             loop.often |= strong and not self.rare
             loop.weak |= not strong
 
+    def steps_inside(self) -> None:
+        """Something is called here that takes many steps: what happens beside it happens once an epoch."""
+        self.effects.add("+steps")
+        if self.loops:
+            self.loops[-1].inner_steps |= not self.rare
+
     def builds(self, *, model: bool) -> None:
         """The program makes a model or an optimizer here."""
         self.effects.add("+builds_model" if model else "+builds")
@@ -136,6 +142,8 @@ class Machine:
 
     def apply_gradients(self) -> None:
         """Gradients are applied: the tapes of this iteration, or of one around it, belong to a train step."""
+        if self.loops:
+            self.loops[-1].trains = True
         open_loops: list[LoopState | None] = [*self.loops] if self.loops else [None]
         for loop, step in self.pending:
             if loop in open_loops:

@@ -75,12 +75,12 @@ class SourceModule:
     _lines: list[str] | None = None
     _parents: dict[ast.AST, ast.AST] | None = None
 
-    def fresh(self) -> SourceModule:
+    def copy_fresh(self) -> SourceModule:
         """The same file with nothing interpreted yet."""
         return SourceModule(self.path, self.text, self.imports, cells=self.cells, _parsed=self._parsed)
 
     def validate(self) -> None:
-        """Make sure that it is valid Python, at less than the price of a tree.
+        """Make sure that it is valid Python; this takes less time than building a tree.
 
         Raises:
             SourceError: it is not.
@@ -129,7 +129,7 @@ class SourceModule:
         """Whether one of these top-level packages is imported anywhere in the file."""
         return not self.imports.isdisjoint(roots)
 
-    def enclosing(self, node: ast.AST, *types: type[ast.AST]) -> ast.AST | None:
+    def find_enclosing(self, node: ast.AST, *types: type[ast.AST]) -> ast.AST | None:
         """The nearest node around this one of one of these types."""
         parent = self.parents.get(node)
         while parent is not None and not isinstance(parent, types):

@@ -60,7 +60,7 @@ LIBRARY_ROOTS = TENSOR_ROOTS | {"numpy", "tensorflow_addons", "tqdm", "torch", "
 _cache: dict[str, str] = {}
 
 
-def canonical(dotted: str) -> str:
+def find_canonical_name(dotted: str) -> str:
     """The canonical spelling of a library name, e.g. `tensorflow.compat.v2.keras.Model` -> `keras.Model`."""
     known = _cache.get(dotted)
     if known is None:

@@ -34,7 +34,7 @@ def read_cells(path: str, text: str) -> tuple[str, tuple[Cell, ...]]:
 
 
 def read_raw(path: str, text: str) -> str:
-    """The joined text of a notebook's code cells as it stands, line for line like that of `read_cells`."""
+    """The unchanged text of a notebook's code cells, joined; its lines match those of `read_cells`."""
     return _join([source.split("\n") for _, source in _sources(path, text)])
 
 
@@ -76,10 +76,10 @@ def python_lines(source: str) -> list[str]:
         if magic not in _PYTHON_MAGICS:
             return ["pass"] * len(lines)
         lines = ["pass" if line is first else line for line in lines]
-    return [_plain(line) for line in lines]
+    return [_neutralize_magic(line) for line in lines]
 
 
-def _plain(line: str) -> str:
+def _neutralize_magic(line: str) -> str:
     """The line itself, or a statement that does nothing in place of a magic."""
     stripped = line.lstrip()
     if stripped.startswith(("%", "!")) or (stripped.startswith("?") or stripped.rstrip().endswith("?")):
@@ -88,7 +88,7 @@ def _plain(line: str) -> str:
     return assigned.group(1) + "None" if assigned else line
 
 
-def with_cells(text: str, new: dict[int, str]) -> str:
+def replace_cells(text: str, new: dict[int, str]) -> str:
     """The notebook's own text with the source of some cells, by number, replaced."""
     data = json.loads(text)
     for number, source in new.items():

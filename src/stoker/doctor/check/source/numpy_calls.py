@@ -97,7 +97,7 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
 def _read(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
     for expression, value in arguments.pairs:
         if isinstance(value, Seq):
-            reads.deep(m, node, value, f"is passed to `{name}`")
+            reads.note_deep_read(m, node, value, f"is passed to `{name}`")
         elif isinstance(value, Tensor):
             reads.read(
                 m, node if expression.lineno == node.lineno else expression, value, f"is passed to `{name}`"

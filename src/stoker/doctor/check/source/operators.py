@@ -33,7 +33,7 @@ def arithmetic(m: Machine, node: ast.AST, operator: ast.operator, left: Value, r
     tensor = left if isinstance(left, Tensor) else right
     if isinstance(tensor, Tensor):
         m.work(strong=False)
-        return _with_tensor(left, right)
+        return _combine_with_tensor(left, right)
     for value in (left, right):
         if isinstance(value, Array):
             divides = isinstance(operator, ast.Div)
@@ -41,7 +41,7 @@ def arithmetic(m: Machine, node: ast.AST, operator: ast.operator, left: Value, r
             size = value.size * (8 if dtype == "float64" and value.dtype == "uint8" else 1)
             return Array(dtype=dtype, size=size)
     if isinstance(left, Py) and isinstance(right, Py):
-        return _plain(operator, left, right)
+        return _combine_plain(operator, left, right)
     if isinstance(left, Seq) and isinstance(right, Seq) and isinstance(operator, ast.Add):
         if left.items is not None and right.items is not None:
             return Seq(left.kind, items=left.items + right.items)
@@ -52,14 +52,14 @@ def arithmetic(m: Machine, node: ast.AST, operator: ast.operator, left: Value, r
     return Py("object", replicas=True) if replicas else UNKNOWN
 
 
-def _with_tensor(left: Value, right: Value) -> Value:
+def _combine_with_tensor(left: Value, right: Value) -> Value:
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
     # A dataset's element times a constant is still worked out on the way to the device.
     host = all(t.host for t in tensors) and not any(isinstance(v, Array) for v in (left, right))
     return Tensor(host=host, ragged=any(t.ragged for t in tensors))
 
 
-def _plain(operator: ast.operator, left: Py, right: Py) -> Py:
+def _combine_plain(operator: ast.operator, left: Py, right: Py) -> Py:
     numbers = all(isinstance(v.const, (int, float)) and not isinstance(v.const, bool) for v in (left, right))
     const = None
     if numbers and type(operator) in _SMALL:
@@ -92,7 +92,7 @@ def compare(m: Machine, node: ast.Compare) -> Value:
         m.work(strong=False)
         if len(node.ops) > 1:
             reads.read(m, node, tensors[0], "is tested by a chained comparison")
-        return _with_tensor(tensors[0], tensors[-1])
+        return _combine_with_tensor(tensors[0], tensors[-1])
     if any(isinstance(v, Array) for v in values):
         return Array(dtype="bool")
     varies = any(isinstance(v, Py) and v.varies for v in values)

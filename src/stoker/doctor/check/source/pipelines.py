@@ -115,7 +115,7 @@ def _parts(arguments: Arguments) -> tuple[Dataset, ...]:
 
 def _source_element(last: str, arguments: Arguments) -> Value:
     if last in ("from_tensor_slices", "from_tensors") and arguments.positional:
-        return _as_host(arguments.positional[0][1])
+        return _move_to_host(arguments.positional[0][1])
     if last == "zip":
         given = arguments.get(0, "datasets")
         parts = given.items if isinstance(given, Seq) and given.items is not None else arguments.values
@@ -127,10 +127,10 @@ def _source_element(last: str, arguments: Arguments) -> Value:
     return HOST
 
 
-def _as_host(value: Value) -> Value:
+def _move_to_host(value: Value) -> Value:
     if isinstance(value, Seq):
         if value.items is not None and (value.kind in ("tuple", "dict")):
-            return replace(value, items=tuple(_as_host(item) for item in value.items))
+            return replace(value, items=tuple(_move_to_host(item) for item in value.items))
         strings = isinstance(value.element, Py) and value.element.type == "str"
         strings = strings or (
             bool(value.items) and all(isinstance(i, Py) and i.type == "str" for i in value.items or ())
@@ -148,7 +148,7 @@ def method(m: Machine, owner: Dataset, name: str, node: ast.Call, arguments: Arg
     if name in STAGES:
         return _stage(m, owner, name, node, arguments)
     if name == "as_numpy_iterator":
-        return Seq("generator", element=as_arrays(owner.element), source=owner)
+        return Seq("generator", element=convert_to_arrays(owner.element), source=owner)
     if name in ("make_one_shot_iterator", "make_initializable_iterator", "__iter__"):
         return Thing("iterator", about={"dataset": owner})
     if name in ("get_single_element",):
@@ -160,10 +160,10 @@ def method(m: Machine, owner: Dataset, name: str, node: ast.Call, arguments: Arg
     return UNKNOWN
 
 
-def as_arrays(value: Value) -> Value:
+def convert_to_arrays(value: Value) -> Value:
     """The element of a pipeline read as NumPy."""
     if isinstance(value, Seq) and value.items is not None:
-        return replace(value, items=tuple(as_arrays(item) for item in value.items))
+        return replace(value, items=tuple(convert_to_arrays(item) for item in value.items))
     return Array()
 
 

@@ -63,7 +63,7 @@ class Project:
             del self._read[next(iter(self._read))]
         if isinstance(found, SourceError):
             raise found
-        return found.fresh()
+        return found.copy_fresh()
 
     def start(self, module: SourceModule) -> None:
         """Begin the analysis of one file: what an earlier one learned about other files is forgotten.

@@ -61,18 +61,18 @@ def read(m: Machine, node: ast.AST, value: Value, how: str) -> bool:
     return True
 
 
-def truth(m: Machine, node: ast.expr, value: Value) -> None:
+def note_test(m: Machine, node: ast.expr, value: Value) -> None:
     """A value is tested by `if`, `while`, `and`, `not`."""
     read(m, node, value, "decides a Python branch")
 
 
-def deep(m: Machine, node: ast.AST, value: Value, how: str) -> None:
+def note_deep_read(m: Machine, node: ast.AST, value: Value, how: str) -> None:
     """Note a read if the value is a tensor, or a container of tensors."""
     if read(m, node, value, how) or not isinstance(value, Seq):
         return
     for item in value.items or (value.element,):
         if isinstance(item, Seq):
-            deep(m, node, item, how)
+            note_deep_read(m, node, item, how)
         elif read(m, node, item, how):
             return
 
@@ -85,10 +85,10 @@ def read_formatted(m: Machine, node: ast.AST, value: Value) -> None:
         for element, item in zip(place.elts, value.items, strict=False):
             read(m, element, item, "is formatted")
         return
-    deep(m, place, value, "is formatted")
+    note_deep_read(m, place, value, "is formatted")
 
 
-def builtin(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
+def note_builtin(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
     """A builtin function is called."""
     how = BUILTINS.get(name)
     if how is None:
@@ -96,20 +96,20 @@ def builtin(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None
     place: ast.AST = node
     for argument, value in arguments.positional:
         if name in _SORTING:
-            deep(m, node, value, how)
+            note_deep_read(m, node, value, how)
             continue
         # A print over several lines is read where each argument stands.
         place = argument if name == "print" else node
         if name == "print":
-            deep(m, place, value, how)
+            note_deep_read(m, place, value, how)
         else:
             read(m, place, value, how)
 
 
-def given(m: Machine, arguments: Arguments, how: str) -> None:
+def note_arguments(m: Machine, arguments: Arguments, how: str) -> None:
     """Everything passed is read: to a logger, a tracker, a NumPy or math function."""
     for argument, value in arguments.pairs:
-        deep(m, argument, value, how)
+        note_deep_read(m, argument, value, how)
 
 
 def count_tensors(arguments: Arguments) -> int:

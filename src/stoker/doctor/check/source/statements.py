@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.doctor.check.source import classes, guesses, imports, loops, reads
 from stoker.doctor.check.source.binding import bind
-from stoker.doctor.check.source.gates import initialises, rare_branch, resets_counter, runs_every_few
+from stoker.doctor.check.source.gates import find_rare_branch, initialises, resets_counter, runs_every_few
 from stoker.doctor.check.source.names import dotted_name
 from stoker.doctor.check.source.operators import arithmetic
 from stoker.doctor.check.source.values import NONE, UNKNOWN, Class, Instance, Py, Seq, Thing, Value, join
@@ -44,7 +44,7 @@ def run_block(m: Machine, body: Sequence[ast.stmt]) -> bool:
 
 def _skips_the_rest(m: Machine, node: ast.If) -> bool:
     leaves = isinstance(node.body[-1], (ast.Continue, ast.Return)) and not node.orelse
-    return leaves and rare_branch(m, node.test) == "else"
+    return leaves and find_rare_branch(m, node.test) == "else"
 
 
 def _assign(m: Machine, node: ast.Assign) -> None:
@@ -114,8 +114,8 @@ def _if(m: Machine, node: ast.If) -> None:
     if m.frame.module is not m.main and _asks_for_main(node.test):
         return
     test = m.value(node.test)
-    reads.truth(m, node.test, test)
-    rare = rare_branch(m, node.test)
+    reads.note_test(m, node.test, test)
+    rare = find_rare_branch(m, node.test)
     if not rare and _runs_once(node):
         rare = "body"
     names = m.frame.scope.names
@@ -182,7 +182,7 @@ def _for(m: Machine, node: ast.For | ast.AsyncFor) -> None:
 
 def _while(m: Machine, node: ast.While) -> None:
     def body() -> None:
-        reads.truth(m, node.test, m.value(node.test))
+        reads.note_test(m, node.test, m.value(node.test))
         m.block(node.body)
 
     loops.run(m, node, loops.Walk(UNKNOWN, counts=True), body, once=loops.always_leaves(node.body))
@@ -237,7 +237,7 @@ def _return(m: Machine, node: ast.Return) -> None:
 
 
 def _assert(m: Machine, node: ast.Assert) -> None:
-    reads.truth(m, node.test, m.value(node.test))
+    reads.note_test(m, node.test, m.value(node.test))
 
 
 def _raise(m: Machine, node: ast.Raise) -> None:

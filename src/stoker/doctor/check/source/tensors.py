@@ -46,7 +46,7 @@ def array_method(m: Machine, owner: Array, name: str, arguments: Arguments) -> V
     """A method of an ndarray."""
     if name == "astype":
         dtype = dtype_name(arguments.get(0, "dtype"))
-        return Array(dtype, owner.pixels, owner.labels, _size_as(owner, dtype))
+        return Array(dtype, owner.pixels, owner.labels, _compute_size_as(owner, dtype))
     if name in _SAME:
         return owner
     if name in _REDUCTIONS and not arguments.positional and "axis" not in arguments.named:
@@ -59,7 +59,7 @@ def array_method(m: Machine, owner: Array, name: str, arguments: Arguments) -> V
 _WIDTHS = {"float64": 8, "int64": 8, "float32": 4, "int32": 4, "float16": 2, "uint8": 1, "bool": 1}
 
 
-def _size_as(owner: Array, dtype: str) -> int:
+def _compute_size_as(owner: Array, dtype: str) -> int:
     if owner.size <= 0:
         return owner.size
     return owner.size * _WIDTHS.get(dtype, 4) // _WIDTHS.get(owner.dtype, 8)

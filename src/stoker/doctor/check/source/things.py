@@ -269,7 +269,7 @@ def _iterator(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Ar
 
 def _progress(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if name in reads.SINKS:
-        reads.given(m, arguments, "is shown by the progress bar")
+        reads.note_arguments(m, arguments, "is shown by the progress bar")
     if name == "__enter__":
         return thing
     return UNKNOWN
@@ -277,7 +277,7 @@ def _progress(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Ar
 
 def _progbar(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if name in ("update", "add"):
-        reads.given(m, arguments, "is shown by the progress bar")
+        reads.note_arguments(m, arguments, "is shown by the progress bar")
     return UNKNOWN
 
 
@@ -318,7 +318,7 @@ def _super(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argum
 
 def _foreign(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
     if name in reads.SINKS or (name in reads.LOGGING and "log" in thing.name.lower()):
-        reads.given(m, arguments, "is logged")
+        reads.note_arguments(m, arguments, "is logged")
         return UNKNOWN
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else node.func
     return guesses.method(m, name, receiver, node, arguments)

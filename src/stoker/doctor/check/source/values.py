@@ -208,7 +208,7 @@ class File(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lazy(Value):
-    """A name imported from a file of the project that nobody has used yet."""
+    """A name imported from a file of the project and not used yet."""
 
     importer: SourceModule
     module: SourceModule
@@ -275,7 +275,7 @@ def element_of(value: Value) -> Value:
 
 
 def join_all(values: Iterable[Value]) -> Value:
-    """One value that stands for all of these."""
+    """One value that describes all of these."""
     result: Value | None = None
     for value in values:
         result = value if result is None else join(result, value)

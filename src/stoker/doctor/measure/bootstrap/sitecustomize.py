@@ -11,7 +11,7 @@ import sys
 
 
 def _own_sitecustomize() -> None:
-    """Import the module we stand in front of, if the environment has one."""
+    """Import the `sitecustomize` that this one hides, if the environment has one."""
     ours = sys.modules.pop("sitecustomize")
     try:
         import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
@@ -25,13 +25,21 @@ def _own_sitecustomize() -> None:
 def _enter() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
+    # It looks at these variables when it is imported.
+    import stoker  # noqa: F401
+
     settings = os.environ.pop("STOKER_RUN", None)
     heartbeat = os.environ.pop("STOKER_HEARTBEAT", None)
+    events = os.environ.pop("STOKER_EVENTS", None)
     own_path = os.environ.pop("STOKER_PYTHONPATH", None)
     if own_path is None:
         os.environ.pop("PYTHONPATH", None)
     else:
         os.environ["PYTHONPATH"] = own_path
+    if events is not None:
+        from stoker.goodput.journal import begin as begin_journal
+
+        begin_journal(events)
     _own_sitecustomize()
     if heartbeat is not None:
         from stoker.doctor.measure.worker_heartbeat import begin

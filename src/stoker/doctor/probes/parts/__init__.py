@@ -1,4 +1,4 @@
-"""What each probe tells: one frozen dataclass per probe, of plain values, with its own tables of the record.
+"""What each probe measures: one frozen dataclass per probe, of plain values, with its own tables of the record.
 
 | module | the parts of |
 |---|---|
@@ -10,6 +10,7 @@
 | keras | `keras_loop`: callbacks, `fit` and `predict` |
 | windows | `profiler_windows`: what the profiler's windows add up to |
 | device | `device`: the device, its memory, its counters |
+| memory | `memory_book`: who owned the devices' memory at the peak |
 | environment | `environment`: the machine and its variables |
 
 Stalls import these modules, and `stoker check` loads every stall: at their top they import no TensorFlow, no probe and

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.probes.measurements import Measurements, ProbePart
 from stoker.doctor.probes.parts.tallies import MAX_ROWS
-from stoker.doctor.probes.pipelines import Pipeline, makes_ahead
+from stoker.doctor.probes.pipelines import Pipeline, does_make_ahead
 
 if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
@@ -44,7 +44,7 @@ def _row(p: Pipeline) -> PipelineRow:
         wait_s=p.wait_ns / 1e9,
         first_wait_s=p.first_ns / 1e9,
         ran=[RanStage(name=name, elements=count, seconds=ns / 1e9) for name, count, ns in p.ran],
-        ahead=makes_ahead(p),
+        ahead=does_make_ahead(p),
         iterators=p.iterators,
         teardown_s=p.teardown_ns / 1e9,
     )

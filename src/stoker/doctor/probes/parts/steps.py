@@ -11,6 +11,7 @@ from stoker.doctor.probes.parts.device import DevicePart
 from stoker.doctor.probes.parts.eager import EagerPart
 from stoker.doctor.probes.parts.functions import TracesPart
 from stoker.doctor.probes.parts.keras import KerasPart
+from stoker.processors import ProcessorUse
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.spans import Window
@@ -33,6 +34,8 @@ class Phase:
     steps: int = 0
     # Nanoseconds by raw account.
     totals: dict[str, int] = field(default_factory=dict)
+    # What the process got of the processors.
+    use: ProcessorUse = field(default_factory=ProcessorUse)
     # Nanoseconds of single steps.
     times: list[int] = field(default_factory=list)
 
@@ -71,6 +74,9 @@ class StepsPart(ProbePart):
             eager_op_s=eager.op_ns / 1e9,
             estimated_s=m[Books].estimated_ns / 1e9,
             estimate_error=round(m[Books].estimate_error, 4),
+            cpu_s=phase.use.ran / 1e9,
+            waited_s=phase.use.waited / 1e9,
+            all_waited_s=phase.use.all_waited / 1e9,
         )
         return {"stepping": [row]}
 

@@ -29,22 +29,22 @@ class WindowsPart(ProbePart):
 
     @property
     def graph_input_share(self) -> float:
-        """Of the time inside compiled functions, the part in which they only waited for input."""
+        """The share of the time inside compiled functions in which they only waited for input."""
         return self._graph_share(self.summary.graph_input_ns)
 
     @property
     def graph_communication_share(self) -> float:
-        """Of the time inside compiled functions, the part spent only waiting for an exchange with other workers."""
+        """The share of the time inside compiled functions in which they only waited for other workers."""
         return self._graph_share(self.summary.graph_communication_ns)
 
     @property
     def graph_busy_share(self) -> float:
-        """Of the time inside compiled functions, the part in which kernels ran; all of it without a window."""
+        """The share of the time inside compiled functions in which kernels ran; 1 without a window."""
         return self._graph_share(self.summary.graph_busy_ns, without_window=1.0)
 
     @property
     def eager_kernel_share(self) -> float:
-        """Of the time inside eager ops, the part in which a kernel ran."""
+        """The share of the time inside eager ops in which a kernel ran."""
         return self.summary.eager_kernel_ns / self.summary.eager_ns if self.summary.eager_ns else 0.0
 
     def _graph_share(self, ns: int, without_window: float = 0.0) -> float:

@@ -43,7 +43,7 @@ class AsGraph(Repair):
             own |= {
                 n for n, piece in enumerate(step) if piece.account in EAGER_ACCOUNTS and piece.site is None
             }
-        return own | _python_between(step, own)
+        return own | _find_python_between(step, own)
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
         """The graph in place of the ops it holds; the few ops beside it stay."""
@@ -67,7 +67,7 @@ class AsGraph(Repair):
             eager = sum(p.seconds for p in own if p.account == "eager")
             if not eager:
                 return step
-            between = _python_between(step, super(AsGraph, self).replaced(program, step, finding))
+            between = _find_python_between(step, super(AsGraph, self).replaced(program, step, finding))
             kept = [p for n, p in enumerate(step) if not self.is_own(p, finding) and n not in between]
             site = site_of(finding)
             # However few the ops, a call in their place costs no more than they did.
@@ -89,8 +89,8 @@ class AsGraph(Repair):
         return {"the Python between the ops": sum(beside) / len(beside)}
 
 
-def _python_between(step: Sequence[Piece], own: set[int]) -> set[int]:
-    """Which pieces are Python between two eager ops of the finding, `own` by their places."""
+def _find_python_between(step: Sequence[Piece], own: set[int]) -> set[int]:
+    """The pieces of Python between two eager ops of the finding, whose positions are `own`."""
     inside = range(min(own), max(own)) if own else range(0)
     return {
         n

@@ -35,12 +35,12 @@ class Draft:
     detail: dict[str, Any] = field(default_factory=dict)
 
 
-def every_step(m: Measurements, count: int) -> bool:
+def happens_every_step(m: Measurements, count: int) -> bool:
     """Whether something that happened `count` times belongs to the loop: to one step in five at least."""
     return count >= max(MIN_REPEATS, m[StepsPart].count // 5)
 
 
-def in_loop(m: Measurements, tally: Tally) -> bool:
+def is_in_loop(m: Measurements, tally: Tally) -> bool:
     """Whether the program steps where this happens.
 
     What is over before the first training step, or begins after the last, is done once. A program that trains
@@ -56,11 +56,11 @@ def in_loop(m: Measurements, tally: Tally) -> bool:
     return tally.last_end_ns > phase.first_ns and tally.first_end_ns <= phase.last_ns
 
 
-def worth(m: Measurements, lost_ns: int, share: float = 0.02) -> bool:
+def is_worth_reporting(m: Measurements, lost_ns: int, share: float = 0.02) -> bool:
     """Whether so much was lost that it matters by itself."""
     return lost_ns >= m[Books].wall_ns * share
 
 
-def most(sites: dict[SiteKey, int]) -> SiteKey | None:
+def find_commonest_site(sites: dict[SiteKey, int]) -> SiteKey | None:
     """The site seen most often."""
     return max(sites, key=lambda site: sites[site]) if sites else None

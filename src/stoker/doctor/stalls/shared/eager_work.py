@@ -16,7 +16,7 @@ from stoker.doctor.probes.parts.eager import EagerPart
 from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.probes.parts.steps import StepsPart
 from stoker.doctor.probes.parts.windows import WindowsPart
-from stoker.doctor.stalls.shared.draft import FEW, MIN_REPEATS, Draft, worth
+from stoker.doctor.stalls.shared.draft import FEW, MIN_REPEATS, Draft, is_worth_reporting
 
 if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
@@ -50,7 +50,7 @@ class _StepFunction:
 def eager_steps(m: Measurements) -> Iterator[Draft]:
     """One for each function with a tape whose step runs op by op."""
     tapes = _tapes(m)
-    for step, samples in _by_owner(m, tapes)[0].items():
+    for step, samples in _group_by_owner(m, tapes)[0].items():
         draft = _draft(m, tapes[step], samples)
         if draft is not None:
             yield draft
@@ -58,13 +58,17 @@ def eager_steps(m: Measurements) -> Iterator[Draft]:
 
 def eager_loops(m: Measurements) -> Iterator[Draft]:
     """One for each other loop of eager ops, if they cost more than they compute."""
-    for site, samples in _by_owner(m, _tapes(m))[1].items():
+    for site, samples in _group_by_owner(m, _tapes(m))[1].items():
         draft = None if _is_once(m, samples) else _draft(m, site, samples)
-        if draft is not None and worth(m, draft.lost_ns) and not _is_keras_own(m, site, draft.count):
+        if (
+            draft is not None
+            and is_worth_reporting(m, draft.lost_ns)
+            and not _is_keras_own(m, site, draft.count)
+        ):
             yield replace(draft, remedy=_REMEDY)
 
 
-def _by_owner(
+def _group_by_owner(
     m: Measurements, tapes: Mapping[_StepFunction, SiteKey]
 ) -> tuple[dict[_StepFunction, list[_Sample]], dict[SiteKey, list[_Sample]]]:
     """The samples by the function whose step they belong to, and the others by the line that asks for them."""
@@ -76,7 +80,7 @@ def _by_owner(
         if owner is not None:
             owned[owner].append(sample)
         else:
-            others[_stepping_line(m, stack)].append(sample)
+            others[_find_stepping_line(m, stack)].append(sample)
     return owned, others
 
 
@@ -97,8 +101,8 @@ def _tapes(m: Measurements) -> dict[_StepFunction, SiteKey]:
     )
 
 
-def _stepping_line(m: Measurements, stack: tuple[UserFrame, ...]) -> SiteKey:
-    """The line of the loop that steps from which this work is asked for; else the innermost loop's, else the last."""
+def _find_stepping_line(m: Measurements, stack: tuple[UserFrame, ...]) -> SiteKey:
+    """The line that asks for this work: in the loop that steps, or in the innermost loop, or the last line."""
     sources = m[StepsPart].phase.sources
     for frame in stack:
         if any(loop in sources for loop in frame.loops):
@@ -113,7 +117,7 @@ def _draft(m: Measurements, site: SiteKey, samples: list[_Sample]) -> Draft | No
     lost = int(ns * (1 - m[WindowsPart].eager_kernel_share * eager.op_ns / max(1, eager.ns)))
     # Without a step to measure by, only a loop of some length is one.
     if count < MIN_REPEATS * _MIN_OPS_PER_STEP or (
-        count / max(1, steps) < _MIN_OPS_PER_STEP and not worth(m, lost)
+        count / max(1, steps) < _MIN_OPS_PER_STEP and not is_worth_reporting(m, lost)
     ):
         return None
     detail: dict[str, Any] = {"ops": count}

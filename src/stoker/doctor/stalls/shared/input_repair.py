@@ -115,13 +115,13 @@ def _stays_beside_calls(piece: Piece) -> bool:
     return piece.name == TIMED or piece.account not in (*_GRAPH, "unexplained")
 
 
-def uncertain_input(*more: str) -> tuple[str, ...]:
+def list_uncertain(*more: str) -> tuple[str, ...]:
     """What is uncertain about every repair of an input, and about this one besides."""
     return (*CROWDING, *more)
 
 
 def with_source(program: Program, seconds: float, **changes: Any) -> Program:
-    """The program with another input, an element of which takes so long to make; a new iterator's first one, too."""
+    """The program with another input, whose elements take this long to make, including a new iterator's first."""
     source = program.source
     if source is None:
         return program
@@ -133,7 +133,7 @@ def with_source(program: Program, seconds: float, **changes: Any) -> Program:
     return replace(program.with_pieces(change), source=replace(source, seconds=seconds, **changes))
 
 
-def with_slow_stage(program: Program, left: float, **changes: Any) -> Program:
+def shrink_slow_stage(program: Program, left: float, **changes: Any) -> Program:
     """The program with this part of its slow stage's work left, and elements made ahead."""
     source = program.source
     if source is None:

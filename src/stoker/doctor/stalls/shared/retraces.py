@@ -10,7 +10,7 @@ from stoker.doctor.probes.parts.functions import CallsPart, TracesPart
 from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.replay.pieces import TIMED, Piece, is_loop_python, mean_s
 from stoker.doctor.replay.repair import WARM, Repair, site_of
-from stoker.doctor.stalls.shared.draft import Draft, most
+from stoker.doctor.stalls.shared.draft import Draft, find_commonest_site
 
 if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
@@ -56,13 +56,13 @@ class Retraced:
         return Draft(self.site, function.retraces, function.ns, self.lost_ns, detail=detail)
 
 
-def retraced_functions(m: Measurements) -> Iterator[Retraced]:
+def find_retraced_functions(m: Measurements) -> Iterator[Retraced]:
     """The user's functions that were traced too often."""
     busy_share, traces = m[WindowsPart].graph_busy_share, m[TracesPart]
     calls = m[CallsPart].functions
     excess = {f.definition: f.first_call_excess_ns(busy_share) for f in calls if f.definition}
     for function in traces.functions:
-        site = most(function.sites) or function.definition
+        site = find_commonest_site(function.sites) or function.definition
         if function.definition not in traces.users_functions or site is None:
             continue
         repeated = max(1, function.traces - 1)
@@ -72,13 +72,24 @@ def retraced_functions(m: Measurements) -> Iterator[Retraced]:
             yield found
 
 
-def retraced_by_arguments(m: Measurements) -> Iterator[Retraced]:
-    """Those of them that are one function, called with arguments that change."""
-    return (found for found in retraced_functions(m) if not found.is_made_anew)
+def find_retraced_by_arguments(m: Measurements) -> Iterator[Retraced]:
+    """The retraced functions that are made once and called with changing arguments."""
+    return (found for found in find_retraced_functions(m) if not found.is_made_anew)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TracedOnce(Repair):
+class TraceRepair(Repair):
+    """A repair that saves traces of one function."""
+
+    def is_own(self, piece: Piece, finding: Finding) -> bool:
+        """Compare the function's name, if the trace has one."""
+        if piece.account == "trace" and piece.name:
+            return piece.name == finding.detail.get("function")
+        return super().is_own(piece, finding)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TracedOnce(TraceRepair):
     """One trace serves all calls."""
 
     accounts: tuple[str, ...] = ("trace",)
@@ -90,18 +101,12 @@ class TracedOnce(Repair):
     makes_function: bool = False
     experiment: str = "same-graph"
 
-    def is_own(self, piece: Piece, finding: Finding) -> bool:
-        """By the function's name, where the trace tells it."""
-        if piece.account == "trace" and piece.name:
-            return piece.name == finding.detail.get("function")
-        return super().is_own(piece, finding)
-
     def may_claim(self, piece: Piece) -> bool:
         """The trace of another function, of TensorFlow's own, is not this one's."""
         return not piece.name
 
     def label(self, piece: Piece, finding: Finding) -> Piece:
-        """With the function's name."""
+        """Label a piece with the function's name."""
         return replace(super().label(piece, finding), name=finding.detail.get("function", ""))
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
@@ -141,7 +146,7 @@ class TracedOnce(Repair):
         return program.with_steps(change)
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """What goes with the traces."""
+        """What the program no longer does without the traces."""
         found = {
             "the Python of a call that traces": mean_s(program.steps, lambda p: self._is_call(p, finding))
         }

@@ -12,8 +12,14 @@ from stoker.doctor.probes.parts.functions import first_call_ns
 from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.probes.parts.steps import StepsPart
 from stoker.doctor.probes.parts.windows import WindowsPart
-from stoker.doctor.probes.pipelines import StageTime, is_generator, makes_ahead, slow_stage, stage_name
-from stoker.doctor.stalls.shared.draft import Draft, most
+from stoker.doctor.probes.pipelines import (
+    StageTime,
+    does_make_ahead,
+    find_slow_stage,
+    is_generator,
+    stage_name,
+)
+from stoker.doctor.stalls.shared.draft import Draft, find_commonest_site
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
@@ -68,7 +74,7 @@ class Cause(Enum):
     SLOW_STAGE = auto()
 
 
-def starved(m: Measurements, cause: Cause) -> Iterator[Draft]:
+def find_starved_pipelines(m: Measurements, cause: Cause) -> Iterator[Draft]:
     """One finding for each pipeline that keeps the program waiting for this cause."""
     in_graph, pipelines = 0, m[InputPart].pipelines
     if m[DevicePart].kind == "CPU":
@@ -85,7 +91,7 @@ def starved(m: Measurements, cause: Cause) -> Iterator[Draft]:
                 yield draft
 
 
-def behind_batch(names: Sequence[str]) -> bool:
+def is_behind_batch(names: Sequence[str]) -> bool:
     """Whether what comes after these stages (its own side first, the source last) is given whole batches."""
     return any(name in _BATCHES for name in names) and "Unbatch" not in names
 
@@ -95,12 +101,15 @@ def _keeps_up(m: Measurements, pipeline: Pipeline) -> bool:
 
     Then the step waits for a processor, not for the pipeline: a busy machine, or Python's lock.
     """
-    if not pipeline.ran or not pipeline.elements or not makes_ahead(pipeline):
+    if not pipeline.ran or not pipeline.elements or not does_make_ahead(pipeline):
         return False
-    return _making_ns(pipeline) < _AT_EASE * (m[StepsPart].phase.ns or m[Books].wall_ns) / pipeline.elements
+    return (
+        _measure_making_ns(pipeline)
+        < _AT_EASE * (m[StepsPart].phase.ns or m[Books].wall_ns) / pipeline.elements
+    )
 
 
-def _making_ns(pipeline: Pipeline) -> float:
+def _measure_making_ns(pipeline: Pipeline) -> float:
     """What an element takes to make. tf.data keeps the books of what a `repeat` reads for its last round only."""
     whole, rounds = 0.0, 1.0
     for at, (name, count, ns) in enumerate(pipeline.ran):
@@ -119,8 +128,8 @@ def _users_stages(pipeline: Pipeline) -> list[UserStage]:
     return [stage for stage in pipeline.stages if stage.site is not None]
 
 
-def _ran_as(m: Measurements, pipeline: Pipeline) -> dict[str, StageTime]:
-    """The stages by path: as the profiler's windows saw them, else by tf.data's own books."""
+def _read_stages(m: Measurements, pipeline: Pipeline) -> dict[str, StageTime]:
+    """The stages by path: as the profiler's windows saw them, or as tf.data's own books have them."""
     seen = m[WindowsPart].summary.stages
     if seen or not pipeline.ran:
         return seen
@@ -132,8 +141,8 @@ def _ran_as(m: Measurements, pipeline: Pipeline) -> dict[str, StageTime]:
 
 
 def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> tuple[Cause, Draft]:
-    stages, ran = _users_stages(pipeline), _ran_as(m, pipeline)
-    slow = slow_stage(ran)
+    stages, ran = _users_stages(pipeline), _read_stages(m, pipeline)
+    slow = find_slow_stage(ran)
     culprit = _stage_for(stages, slow) if slow else None
     prefetched = any("::Prefetch" in path for path in ran) or stages[0].name == "Prefetch"
     detail: dict[str, object] = {
@@ -158,7 +167,7 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> tuple[Cause, Draft
         cause, stage = Cause.NOTHING_AHEAD, stages[0]
     elif slow:
         remedy = _stage_remedy(stage_name(slow), [s.name for s in stages])
-    site = stage.site or most(pipeline.sites)
+    site = stage.site or find_commonest_site(pipeline.sites)
     if site is None:
         raise AssertionError("a stage of the user's has a site")
     count = pipeline.elements or m[StepsPart].count
@@ -169,7 +178,7 @@ def _stage_remedy(name: str, stages: Sequence[str] = ()) -> str:
     """What helps where this stage is the slow one of a pipeline whose stages are these, the source's last."""
     helps = "do its work once beforehand, or for a whole batch at a time."
     below = stages[stages.index(name) + 1 :] if name in stages else ()
-    if name in _MAPS and behind_batch(below):
+    if name in _MAPS and is_behind_batch(below):
         helps = _MAPPED_BATCHES
     else:
         helps = next((remedy for names, remedy in _REMEDIES if name in names), helps)

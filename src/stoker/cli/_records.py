@@ -1,0 +1,41 @@
+"""The record that a command names, and what to do about a run that has none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stoker.errors import RecordError
+from stoker.tracking.store import address, record_files
+from stoker.tracking.store.queries import open_reader
+
+
+def find_record(name: str | None) -> Path:
+    """Find a record by the run's id, a unique start of it, or a file name; the last record if None.
+
+    Raises:
+        RecordError: there is none, or several; or the store has the run, but it left no record.
+    """
+    try:
+        return record_files.resolve(name)
+    except RecordError:
+        if name is None or any(known.startswith(name) for known in record_files.ids()):
+            raise
+        kind = _find_kind(name)
+        if kind is None:
+            raise
+    raise RecordError(
+        f"run {name} is of kind {kind!r} and has no ledger, which only programs under `stoker run` leave: "
+        f"`stoker runs show {name}` shows it, `stoker runs diff A B` compares any two runs"
+    )
+
+
+def _find_kind(name: str) -> str | None:
+    """The kind of the run in the usual store whose id starts with this; None if there is no such run, or several."""
+    usual = address.find()
+    if usual is None or (usual.path is not None and not usual.path.exists()):
+        return None
+    with open_reader(usual) as reader:
+        try:
+            return reader.run(reader.resolve(name)).kind
+        except RecordError:
+            return None

@@ -1,0 +1,88 @@
+"""What `stoker fix --verify` measured becomes the price of what it repaired, in the record of the first run.
+
+This module reads and writes records, and imports nothing that prices them: TensorFlow must not be loaded here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+
+from stoker.doctor.check.rule import Problem
+from stoker.doctor.fix.plan import FileChange
+from stoker.records import Finding, Record, RepairedLine, Repairs, VerifiedRow
+from stoker.tracking.store import record_files
+
+_BY = "stoker fix --verify"
+# A finding that costs less than this share need not be among those repaired for all to be repaired.
+_NEGLIGIBLE = 0.02
+
+
+def keep_gain(run_id: str, changes: Sequence[FileChange], speedup: float) -> None:
+    """Put the gain of these repairs into the record of the run that was made before them.
+
+    Raises:
+        RecordError: there is no such record any more.
+        OSError: it cannot be written.
+    """
+    path = record_files.path_of(run_id)
+    record = record_files.read(path)
+    repaired = [finding for finding in record.findings if _is_repaired(finding, record, changes)]
+    if repaired:
+        record_files.write(with_gain(record, repaired, speedup), path)
+
+
+def with_gain(record: Record, repaired: Sequence[Finding], speedup: float) -> Record:
+    """The record with what these findings were found to gain together, in place of what was thought."""
+    lines = [RepairedLine(kind=f.kind, file=f.file, line=f.line, function=f.function) for f in repaired]
+    row = VerifiedRow(lines=lines, speedup=round(speedup, 3), by=_BY)
+    tables = replace(record.tables, verified=[*record.tables.verified, row])
+    findings = record.findings
+    if len(repaired) == 1:
+        findings = [_with_price(f, row) if f == repaired[0] else f for f in findings]
+    made = replace(record, findings=findings, tables=tables)
+    return made if made.what_if is None else replace(made, what_if=_repairs(made.what_if, record, row))
+
+
+def _with_price(finding: Finding, row: VerifiedRow) -> Finding:
+    before = finding.what_if
+    return replace(finding, what_if=row.price(None if before is None else before.share))
+
+
+def _repairs(before: Repairs, record: Record, row: VerifiedRow) -> Repairs:
+    """All together, if all that count were repaired; and the place of a finding that was repaired alone."""
+    counting = {
+        (f.kind, f.file, f.line)
+        for f in record.findings
+        if f.what_if is not None and (f.what_if.share is None or f.what_if.share >= _NEGLIGIBLE)
+    }
+    every = before.all
+    if every is not None and counting and counting <= row.keys:
+        every = row.price(every.share)
+    alone = next(iter(row.keys)) if len(row.keys) == 1 else None
+    order = [
+        replace(place, alone=row.speedup, together=max(place.together, row.speedup))
+        if (place.kind, place.file, place.line) == alone
+        else place
+        for place in before.order
+    ]
+    return replace(before, all=every, order=order)
+
+
+def _is_repaired(finding: Finding, record: Record, changes: Sequence[FileChange]) -> bool:
+    """Whether a finding of the run is one of the problems that were fixed."""
+    path = os.path.abspath(finding.file)
+    fixed = [
+        problem
+        for change in changes
+        if os.path.abspath(change.path) == path
+        for problem in change.fixed
+        if problem.kind == finding.kind
+    ]
+    alike = [f for f in record.findings if (f.kind, f.file) == (finding.kind, finding.file)]
+    return any(_is_at(problem, finding) for problem in fixed) or (len(fixed) == len(alike) == 1)
+
+
+def _is_at(problem: Problem, finding: Finding) -> bool:
+    return problem.line <= finding.line <= max(problem.line, problem.end_line)

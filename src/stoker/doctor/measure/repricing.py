@@ -1,0 +1,56 @@
+"""The prices of a saved run, measured again: the steps that it kept are made again in this process, and timed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+from stoker.doctor.pricing.prices import price_record
+from stoker.doctor.probes.device import cpu_name
+from stoker.doctor.probes.parts.steps import usable_cores
+from stoker.errors import RecordError
+from stoker.records import ExperimentRow, Record
+from stoker.tracking.store import record_files
+
+
+def price_again(
+    record: Record, path: Path, seconds: float | None, say: Callable[[float], None]
+) -> tuple[Record, list[ExperimentRow]]:
+    """The record with its repairs timed again, for `seconds` at most (None: as long as is usual), and what that gave.
+
+    Raises:
+        RecordError: the run kept no step, or another machine or another TensorFlow would time it.
+    """
+    place = record_files.steps_path_of(path)
+    if not place.exists():
+        raise RecordError(
+            f"the run {record.id} kept no step: run it again with `stoker run --keep-step`, or see `stoker whatif`"
+        )
+    _check_surroundings(record)
+    # Imported here, as TensorFlow is.
+    from stoker.doctor.experiments.laboratory import ExperimentTerms, run_experiments
+    from stoker.doctor.experiments.saving import read_steps
+
+    rows = run_experiments(record, read_steps(place), ExperimentTerms(seconds, say))
+    timed = {(row.kind, row.file, row.line): row for row in rows if not row.failed}
+    # What could not be timed again keeps the time it had.
+    before = {(row.kind, row.file, row.line): row for row in (*rows, *record.tables.experiments)}
+    tables = dataclasses.replace(record.tables, experiments=list({**before, **timed}.values()))
+    return price_record(dataclasses.replace(record, tables=tables)), rows
+
+
+def _check_surroundings(record: Record) -> None:
+    """See that times of this process can be compared with those of the run."""
+    import tensorflow as tf
+
+    phase = record.tables.stepping_phase
+    here = f"{cpu_name()}, {usable_cores()} cores"
+    there = f"{record.device.name}, {phase.cores if phase is not None else 0} cores"
+    if here != there:
+        raise RecordError(f"the run {record.id} was on another machine ({there}, not {here}): price it there")
+    wanted = record.versions.get("tensorflow", "")
+    if tf.__version__ != wanted:
+        raise RecordError(
+            f"the run {record.id} was with TensorFlow {wanted}, and {tf.__version__} is installed: run it again"
+        )

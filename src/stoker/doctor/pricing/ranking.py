@@ -1,0 +1,40 @@
+"""Figures side by side: which finding is listed first, and what all repairs gain at least."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from stoker.records import Finding, RepairPlace, WhatIf
+
+# A repair that adds less to those before it has no place in their order.
+_LEAST_GAIN = 0.02
+
+
+def sort_for_repair(findings: list[Finding], places: list[RepairPlace]) -> list[Finding]:
+    """In the order of repair while each repair adds something; then by price; then by what each was found to cost."""
+    rank: dict[tuple[str, str, int], int] = {}
+    before = 1.0
+    for number, place in enumerate(places):
+        if place.together < before * (1 + _LEAST_GAIN):
+            break
+        rank[place.kind, place.file, place.line], before = number, place.together
+    return sorted(
+        findings,
+        key=lambda f: (
+            rank.get((f.kind, f.file, f.line), len(rank)),
+            -(f.what_if.speedup if f.what_if else 0.0),
+        ),
+    )
+
+
+def raise_to_dearest(all_of_them: WhatIf, findings: Sequence[Finding]) -> WhatIf:
+    """The price of all repairs, which gain at least what the best of them gains by itself.
+
+    A measured price is not raised to a modelled one.
+    """
+    prices = [f.what_if for f in findings if f.what_if is not None]
+    most = max((one.speedup for one in prices if all_of_them.basis in (one.basis, "modelled")), default=1.0)
+    if most <= all_of_them.speedup:
+        return all_of_them
+    return dataclasses.replace(all_of_them, speedup=most, high=max(most, all_of_them.high))
