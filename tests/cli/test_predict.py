@@ -36,6 +36,7 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
         last = keras.layers.Dense(units, activation="softmax" if units > 1 else None, name="answer")
         model = keras.Model(inputs, last(train.features.encode(inputs)))
         lineage = {"target": label, "target_reading": train.features.label_reading.to_json()}
+        lineage["data"] = str(where / "rows.csv")
         stoker.export(model, where / name, train, lineage=lineage)
     return where
 
@@ -130,7 +131,7 @@ def test_the_scores_are_those_of_the_report(
     assert main(["evaluate", str(homes / "classes"), str(tmp_path / "odd.csv")]) == 0
     said = capsys.readouterr().out
     assert "1 row without a label left out" in said
-    assert "1 row left out whose label is no class of the model: 'tiny'" in said
+    assert "1 row left out: the model has no class 'tiny'" in said
     for words, line in (
         (["--target", "klass"], "has no column 'klass'"),
         (["--target", "town"], "the labels in column 'town': 'Rome' is no class of the model"),
@@ -158,6 +159,10 @@ def test_folders_of_images_and_of_texts(tmp_path: Path, capsys: pytest.CaptureFi
     assert [Path(one["file"]).name for one in read(tmp_path / "o.csv")] == 2 * ["0.png", "1.png", "2.png"]
     assert main(["evaluate", str(tmp_path / "pictures"), str(tmp_path / "images")]) == 0
     assert "accuracy" in capsys.readouterr().out
+    assert main(["predict", str(tmp_path / "pictures"), str(tmp_path / "images" / "dark" / "*.png")]) == 0
+    assert capsys.readouterr().out.count("0.png") == 1
+    assert main(["predict", str(tmp_path / "pictures"), str(tmp_path / "texts" / "dark")]) == 2
+    assert "ends in .jpg" in capsys.readouterr().err
 
     train = stoker.data.text(tmp_path / "texts", batch_size=2, max_tokens=50, max_length=5)
     entry = keras.Input((None,), dtype="int64")
@@ -171,3 +176,31 @@ def test_folders_of_images_and_of_texts(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out.startswith(
         "n,body,prediction,score,scores.dark,scores.light\n1,a dark text,"
     )
+
+
+def test_totals_at_the_end_are_not_scored_and_the_training_file_is_named(
+    homes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (homes / "rows.csv").read_text()
+    (tmp_path / "footed.csv").write_text(text + 'Total,,,,"$99,999,999.00"\n')
+    assert main(["evaluate", str(homes / "numbers"), str(homes / "rows.csv")]) == 0
+    scores, _, rest = capsys.readouterr().out.partition("300 rows\n")
+    assert rest.startswith("The model was trained from these rows.")
+    assert main(["evaluate", str(homes / "numbers"), str(tmp_path / "footed.csv")]) == 0
+    assert capsys.readouterr().out == f"{scores}300 rows\n1 row left out: a total or a note at the end\n"
+
+
+def test_a_cell_that_counts_as_missing_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    from stoker.data.cells import CellReading
+    from stoker.serve import table_cells
+    from stoker.serve.signature import Field
+
+    reading = CellReading("number", fill=2.0, tolerant=True)
+    field = Field("a column of this test", "float32", (), "a", reading=reading)
+    for word in ("one", "two"):
+        found = table_cells.read_cells(field, np.array([word, "3"], object))
+        assert found.tolist() == [2.0, 3.0]
+    lines = [one.getMessage() for one in caplog.records if "counts as missing" in one.getMessage()]
+    assert lines == [
+        "'a column of this test': 'one' cannot be read; it counts as missing, as such cells did in training"
+    ]

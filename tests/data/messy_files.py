@@ -222,6 +222,72 @@ def spaces_around_everything(random: np.random.Generator) -> Messy:
     return Messy(_text([[" size", "rooms ", " town ", " price "], *rows], ",", "\r\n").encode(), "price")
 
 
+@maker
+def a_database_dump(random: np.random.Generator) -> Messy:
+    rows = [[a, "\\N" if n % 9 == 4 else b, c, d] for n, (a, b, c, d) in enumerate(_homes(random))]
+    table: list[list[object]] = [["size", "rooms", "town", "price"], *rows]
+    lines = ["\t".join(map(str, row)) for row in table]
+    return Messy(("\n".join(lines) + "\n").encode(), "price", "\t")
+
+
+@maker
+def an_accountants_ledger(random: np.random.Generator) -> Messy:
+    rows = []
+    for _ in range(ROWS):
+        income, costs = random.uniform(1_000, 90_000, 2)
+        profit = f"{abs(income - costs):,.2f}"
+        rows.append([f"{income:,.2f}", f"({costs:,.2f})", f"({profit})" if income < costs else profit])
+    return Messy(_text([["income", "costs", "profit"], *rows]).encode(), "profit")
+
+
+@maker
+def errors_and_infinities_of_a_spreadsheet(random: np.random.Generator) -> Messy:
+    rows = [
+        [
+            f"{a:.1f}",
+            "#DIV/0!" if n % 30 == 7 else b,
+            "inf" if n % 10 == 3 else "-inf" if n == 5 else n % 4,
+            c,
+            d,
+        ]
+        for n, (a, b, c, d) in enumerate(_homes(random))
+    ]
+    text = "sep=;\r\n" + _text([["size", "rooms", "ratio", "town", "price"], *rows], ";", "\r\n")
+    return Messy(text.encode(), "price", ";", above=1)
+
+
+@maker
+def lines_and_quotes_in_the_cells(random: np.random.Generator) -> Messy:
+    rows = [[f'"Sunny", he said,\r\nnear the station no. {n}', *row] for n, row in enumerate(_homes(random))]
+    return Messy(_text([["note", "size", "rooms", "town", "price"], *rows], ",", "\r\n").encode(), "price")
+
+
+@maker
+def times_of_the_day_and_durations(random: np.random.Generator) -> Messy:
+    rows = []
+    for n, (a, b, c, d) in enumerate(_homes(random)):
+        hours, minutes = int(random.integers(24)), int(random.integers(60))
+        clock = f"{hours % 12 or 12}:{minutes:02} {'PM' if hours >= 12 else 'AM'}"
+        took = f"{hours}:{minutes:02}:07" if n % 3 else f"{hours}h {minutes}m"
+        rows.append([clock, took, a, b, c, d])
+    head = ["clock", "took", "size", "rooms", "town", "price"]
+    return Messy(_text([head, *rows]).encode(), "price")
+
+
+@maker
+def hard_names(random: np.random.Generator) -> Messy:
+    rows = [[n, a, b, c, str(c)[:1], d] for n, (a, b, c, d) in enumerate(_homes(random))]
+    head = ["", "größe (m²)", '"rooms" #', "Town/City", "town/city", "price [€], net"]
+    return Messy(_text([head, *rows]).encode(), "price [€], net")
+
+
+@maker
+def old_line_ends_and_remarks(random: np.random.Generator) -> Messy:
+    lines = _text([["size", "rooms", "town", "price"], *_homes(random)]).splitlines()
+    lines[40:40] = ["# page 2", ""]
+    return Messy("\r".join(["# written by a tool", *lines, ""]).encode(), "price", above=1)
+
+
 def write(name: str, directory: Path, seed: int = 0) -> tuple[Path, Messy]:
     """Write the file of a maker."""
     made = MAKERS[name](np.random.default_rng(seed))

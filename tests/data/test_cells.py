@@ -88,6 +88,14 @@ def test_other_texts_are_no_dates(text: str) -> None:
         (["04/13/2026", "04/02/2026"], "date, month/day/year"),
         (["04/03/2026", "05/02/2026"], "date, day/month/year (it could be month/day/year)"),
         (["2026-01-02", "45000"], "date"),
+        (
+            ["13/04/2026", "2026-01-02", "3 Mar 2026"],
+            "date, day/month/year; others, such as '2026-01-02', were read too",
+        ),
+        (
+            ["1 kg", "2 kg", "3 kg", "4000 g"],
+            "75 % of its cells are numbers in kg, others are in g, such as '4000 g': convert them to one unit",
+        ),
         (["red", "green"], None),
         (["A12", "B7"], None),
         (["12 Main St", "7 Elm Rd"], None),

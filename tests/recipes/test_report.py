@@ -11,7 +11,7 @@ import pytest
 
 from stoker.data.features import Feature
 from stoker.recipes.directory import align
-from stoker.recipes.drawing import short_number
+from stoker.recipes.drawing import format_short
 from stoker.recipes.report import report
 from stoker.recipes.rows import Rows
 from tests.doctor.report.page.browser import CHROMIUM, DRIVER, MISSING, browser
@@ -122,7 +122,7 @@ def test_no_number_has_an_exponent(numbers: str, classes: str) -> None:
     ],
 )
 def test_ticks_are_short(value: float, shown: str) -> None:
-    assert short_number(value) == shown
+    assert format_short(value) == shown
 
 
 def test_the_columns_of_a_confusion_matrix_have_names(classes: str) -> None:

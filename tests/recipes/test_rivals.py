@@ -9,6 +9,7 @@ import pytest
 
 import stoker
 from stoker.recipes import rivals
+from stoker.recipes.rival_answers import mix
 from stoker.recipes.rows import Rows, rows_of
 from stoker.tf_internals.types import Dataset
 
@@ -58,7 +59,8 @@ def test_a_mix_gives_the_weighted_mean(data: tuple[Dataset, Rows, int]) -> None:
     _, linear, boosted = rivals.table_rivals(whole.features, rows, classes=classes)
     assert linear.build is not None
     assert boosted.build is not None
-    mixed = rivals.mix([linear.build(), boosted.build()], [0.25, 0.75], whole.features, classes)
+    inputs = rivals.table_inputs(whole.features)
+    mixed = mix([linear.build(), boosted.build()], [0.25, 0.75], inputs, classes)
     wanted = 0.25 * linear.predict(rows) + 0.75 * boosted.predict(rows)
     np.testing.assert_allclose(_answers(mixed, rows, classes), wanted, rtol=1e-5, atol=1e-6)
 

@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import stoker
+from stoker import clock
 from stoker.errors import StokerError
-from stoker.recipes import tables
+from stoker.recipes import Budget, tables
 from tests.recipes.data_files import odd_names, sales
 
 
@@ -72,6 +73,34 @@ def test_a_target_of_numbers_is_predicted_in_its_own_units(numbers: Done) -> Non
     assert 60_000 < float(np.ravel(answer["prediction"])[0]) < 220_000
 
 
+@pytest.mark.usefixtures("_where")
+@pytest.mark.parametrize("only", ["network", "trees"])
+def test_the_exported_model_can_learn_from_all_rows_after_it_was_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sales(tmp_path / "sold.csv")
+    options: dict[str, Any] = {"columns": ["size", "town"], "epochs": 3, "only": only}
+    scored = stoker.recipes.table("sold.csv", "sold", name=f"some-{only}", **options)
+    whole = stoker.recipes.table("sold.csv", "sold", name=f"all-{only}", all_rows=True, **options)
+    assert scored is not None
+    assert whole is not None
+    assert whole["contenders"] == scored["contenders"]
+    assert (whole["learned_from_all_rows"], scored["learned_from_all_rows"]) == (True, False)
+    assert "trained again on all rows" in Path(whole["report"]).read_text()
+    assert "trained again on all rows" not in Path(scored["report"]).read_text()
+    rows = [{"size": size, "town": "Oslo"} for size in (40.0, 80.0, 120.0, 160.0)]
+    before, after = (stoker.Predictor(one["bundle"]).predict(rows)["scores"] for one in (scored, whole))
+    assert np.abs(np.asarray(before) - np.asarray(after)).max() > 1e-4
+
+
+def test_training_on_all_rows_needs_time() -> None:
+    budget = Budget(100.0, started_ns=clock.now_ns() - int(60e9))
+    assert not budget.has_time_again()
+    assert Budget(100.0).has_time_again()
+    assert Budget().has_time_again()
+
+
 def test_useless_columns_are_left_out(numbers: Done) -> None:
     assert "id" not in numbers.result["settings"]["columns"]
     assert "country" not in numbers.result["settings"]["columns"]
@@ -80,9 +109,9 @@ def test_useless_columns_are_left_out(numbers: Done) -> None:
 @pytest.mark.parametrize(("name", "left_out"), [("customer_id", True), ("orderId", True), ("paid", False)])
 def test_numbers_that_are_ids_are_left_out_in_any_order(name: str, left_out: bool) -> None:
     numbers: Any = np.random.default_rng(0).permutation(200) + 7000
-    assert (tables._useless(name, numbers, "whole") is not None) == left_out
+    assert (tables._explain_useless(name, numbers, "whole") is not None) == left_out
     # A number that comes again is one of someone who does, and may tell something.
-    assert tables._useless(name, numbers // 2, "whole") is None
+    assert tables._explain_useless(name, numbers // 2, "whole") is None
 
 
 def test_all_models_are_there_and_the_verdict_names_the_best(numbers: Done, classes: Done) -> None:

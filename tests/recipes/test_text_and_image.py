@@ -94,7 +94,8 @@ def test_files_in_nested_folders_count_and_make_another_run(
         inside.rename(tmp_path / inside.name)
         inside.mkdir()
         (tmp_path / inside.name).rename(inside / "sub")
-    monkeypatch.setattr(text if kind == "text" else image, "main", dataclasses.asdict)
+    target = text if kind == "text" else image
+    monkeypatch.setattr(target, "main", lambda settings, budget: dataclasses.asdict(settings))
 
     def run() -> Any:
         made = getattr(stoker.recipes, kind)("data")
@@ -110,7 +111,7 @@ def test_files_in_nested_folders_count_and_make_another_run(
 
 def test_other_weights_of_a_base_are_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shapes(tmp_path / "photos", each=12, size=32)
-    monkeypatch.setattr(image, "main", dataclasses.asdict)
+    monkeypatch.setattr(image, "main", lambda settings, budget: dataclasses.asdict(settings))
     weights = base_weights()
 
     def run() -> Any:

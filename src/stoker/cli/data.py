@@ -14,8 +14,8 @@ from typing import Any
 
 from stoker import units
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._options import add_csv, add_json, local_path
-from stoker.cli._spelling import as_options, print_warnings
+from stoker.cli._options import add_csv, add_json, any_path
+from stoker.cli._spelling import print_warnings, respell_errors
 from stoker.doctor.report import words
 from stoker.errors import name_extra
 from stoker.printing import print_answer, print_note
@@ -25,7 +25,9 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """The options of `stoker data`."""
-    parser.add_argument("path", type=local_path, metavar="PATH", help="a file, a glob or a folder")
+    parser.add_argument(
+        "path", type=any_path, metavar="PATH", help="a file, a glob or a folder; a path or a URL"
+    )
     add_csv(parser, ",", "default: {}")
     add_json(parser, "print everything as JSON")
 
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         from stoker.data.survey import survey
 
         # TensorFlow reads images, TFRecord and tar files.
-        with quiet_tensorflow(), as_options(args), print_warnings(args, print_note):
+        with quiet_tensorflow(), respell_errors(args), print_warnings(args, print_note):
             found = survey(args.path, args.sep, args.encoding)
     except ModuleNotFoundError as error:
         raise name_extra("stoker data", error) or error from None
@@ -48,13 +50,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(found: dict[str, Any]) -> None:
-    rows, files = units.counted(found["rows"], "row"), units.counted(found["files"], "file")
-    columns = units.counted(len(found["columns"]), "column")
+    rows, files = units.quantity(found["rows"], "row"), units.quantity(found["files"], "file")
+    columns = units.quantity(len(found["columns"]), "column")
     print_answer(f"{found['path']}: {rows}, {columns}, {found['format']}, {files}")
     cache = f", {units.size(found['cache_bytes'])} in the cache" if "cache_bytes" in found else ""
     print_answer(
         f"{units.size(found['bytes'])}{cache}; read at {words.rate(found['rows_per_s'])} rows/s "
-        f"({units.size(found['bytes_per_s'])}/s){_looked_at(found)}"
+        f"({units.size(found['bytes_per_s'])}/s){_describe_sample(found)}"
     )
     print_answer()
     name_width = max(6, *(len(column["name"]) for column in found["columns"]))
@@ -76,7 +78,7 @@ def _show(found: dict[str, Any]) -> None:
         print_answer("\n" + "\n".join(notes))
 
 
-def _looked_at(found: dict[str, Any]) -> str:
+def _describe_sample(found: dict[str, Any]) -> str:
     seen = found.get("looked_at", found["rows"])
     return "" if seen >= found["rows"] else f"; values are those of {seen:,} of them"
 

@@ -4,7 +4,8 @@
     stoker evaluate bundle/ held_out.csv --target price --json
     stoker evaluate bundle/ photos/
 
-Labels are in the target's column, or are the names of the folders. Exit code: 0; 2 if there is no bundle, no labelled
+Labels are in the target's column, or are the names of the folders. A total or a note at the end of a CSV file is left
+out, as it is from training. Exit code: 0; 2 if there is no bundle, no labelled
 row, or a row cannot be answered.
 """
 
@@ -17,11 +18,11 @@ from pathlib import Path
 
 from stoker.cli._bulk import add_rows, open_predictor, read_rows
 from stoker.cli._options import add_json
-from stoker.cli._spelling import as_options
+from stoker.cli._spelling import respell_errors
 from stoker.errors import UsageError
 from stoker.printing import print_answer
 from stoker.serve.table_cells import is_table
-from stoker.units import counted
+from stoker.units import quantity
 
 _NAMED = 3
 
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         target = None
     elif target is None:
         raise UsageError("the bundle does not say which column holds the labels: name it with --target")
-    with as_options(args):
+    with respell_errors(args):
         found = evaluate_rows(
             predictor, read_rows(args, predictor), target, balanced=bool(lineage.get("balanced"))
         )
@@ -53,11 +54,22 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for name, score in found.scores.items():
         print_answer(f"{name:<18} {score}")
-    print_answer(f"{counted(found.rows, 'row')}")
+    print_answer(f"{quantity(found.rows, 'row')}")
+    if _is_same_file(args.rows, lineage.get("data")):
+        print_answer(
+            "The model was trained from these rows. Its report has the scores of rows it has not seen."
+        )
+    if found.footers:
+        print_answer(f"{quantity(found.footers, 'row')} left out: a total or a note at the end")
     if found.unlabelled:
-        print_answer(f"{counted(found.unlabelled, 'row')} without a label left out")
+        print_answer(f"{quantity(found.unlabelled, 'row')} without a label left out")
     if found.unknown:
         names = ", ".join(repr(name) for name in list(found.unknown)[:_NAMED])
         count = sum(found.unknown.values())
-        print_answer(f"{counted(count, 'row')} left out whose label is no class of the model: {names}")
+        print_answer(f"{quantity(count, 'row')} left out: the model has no class {names}")
     return 0
+
+
+def _is_same_file(rows: str, trained_from: object) -> bool:
+    """Whether these are the rows that the bundle was made from, as far as paths tell."""
+    return isinstance(trained_from, str) and Path(rows).resolve() == Path(trained_from).resolve()

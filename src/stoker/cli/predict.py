@@ -17,9 +17,9 @@ import sys
 from stoker import clock
 from stoker.cli._bulk import add_rows, open_predictor, read_rows
 from stoker.cli._options import local_path
-from stoker.cli._spelling import as_options
+from stoker.cli._spelling import respell_errors
 from stoker.printing import print_note
-from stoker.units import counted
+from stoker.units import quantity
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     from stoker.serve.bulk import open_writer, text_writer, write_answers
 
     started = clock.real_ns()
-    with as_options(args):
+    with respell_errors(args):
         chunks = read_rows(args, predictor)
         if args.output is None:
             write_answers(predictor, chunks, text_writer(sys.stdout))
@@ -48,5 +48,5 @@ def run(args: argparse.Namespace) -> int:
         with open_writer(args.output) as write:
             count = write_answers(predictor, chunks, write)
     seconds = max(1e-9, (clock.real_ns() - started) / 1e9)
-    print_note(f"{counted(count, 'row')} answered in {args.output} ({count / seconds:,.0f} rows/s)")
+    print_note(f"{quantity(count, 'row')} answered in {args.output} ({count / seconds:,.0f} rows/s)")
     return 0

@@ -14,9 +14,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from stoker import clock
 from stoker.chatter import quiet_tensorflow
 from stoker.cli._options import add_csv, data_path, local_path
-from stoker.cli._spelling import as_options, print_warnings
+from stoker.cli._spelling import print_warnings, respell_errors
 from stoker.errors import UsageError
 from stoker.printing import print_answer, print_note
 
@@ -52,10 +53,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="TEXTS",
         help="cells that mean a missing value, separated by commas, such as '?,n.a.'",
     )
+    _add_only(table, ("network", "linear", "trees"))
     table.add_argument(
-        "--only",
-        choices=("network", "linear", "trees"),
-        help="export this model, even if another one is better (the best on the validation rows)",
+        "--all-rows",
+        action="store_true",
+        help="once the model is chosen and scored, train it again on all rows for the bundle",
     )
     table.add_argument(
         "--strict",
@@ -69,6 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     text.add_argument("--column", metavar="COLUMN", help="the column of a table that holds the texts")
     text.add_argument("--target", metavar="COLUMN", help="the column of their classes")
     add_csv(text, None)
+    _add_only(text, ("network", "linear"))
     _add_dividing(text)
     _add_rest(text)
     image = kinds.add_parser("image", help=_IMAGE, description=_IMAGE)
@@ -88,7 +91,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help="augmentations of training images, separated by commas; 'none' for none (chosen by their colours)",
     )
+    _add_only(image, ("network", "linear"))
     _add_rest(image)
+
+
+def _add_only(parser: argparse.ArgumentParser, models: tuple[str, ...]) -> None:
+    parser.add_argument(
+        "--only",
+        choices=models,
+        help="export this model, even if another one is better (the best on the validation rows)",
+    )
 
 
 def _add_dividing(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +116,11 @@ def _add_dividing(parser: argparse.ArgumentParser) -> None:
 
 def _add_rest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--epochs", type=int, metavar="N", help="the most epochs to train")
-    parser.add_argument("--time", metavar="DURATION", help="the longest training may take, such as 10m")
+    parser.add_argument(
+        "--time",
+        metavar="DURATION",
+        help="how long everything may take, such as 10m",
+    )
     parser.add_argument(
         "--seed", type=int, default=0, help="the seed of the split, the order and the initial weights (0)"
     )
@@ -121,8 +137,9 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train, or eject."""
+    args.started_ns = clock.now_ns()
     try:
-        made = _made(args)
+        made = _run_recipe(args)
     except KeyboardInterrupt:
         # In training it keeps the best so far, and does not come here.
         print_note("\nstoker: interrupted; run the same command again to resume", prefix="")
@@ -132,10 +149,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _made(args: argparse.Namespace) -> Any:
+def _run_recipe(args: argparse.Namespace) -> Any:
     options: dict[str, Any] = {
         name: getattr(args, name) for name in ("epochs", "time", "seed", "runs", "name", "fresh", "eject")
     }
+    options["started_ns"] = args.started_ns
     try:
         with quiet_tensorflow():
             import tensorflow  # noqa: F401
@@ -145,7 +163,7 @@ def _made(args: argparse.Namespace) -> Any:
         raise UsageError(
             f"stoker train needs {error.name}: install it with pip install 'stoker[{extra},recipes]'"
         ) from None
-    with as_options(args), print_warnings(args, lambda line: print_answer(f"stoker: {line}")):
+    with respell_errors(args), print_warnings(args, lambda line: print_answer(f"stoker: {line}")):
         return recipe()
 
 
@@ -155,6 +173,7 @@ def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:
 
     from stoker import recipes
 
+    options["only"] = args.only
     if args.kind != "image":
         options |= {"group": args.group, "time_column": args.time_column}
         options |= {"sep": args.sep, "encoding": args.encoding}
@@ -164,8 +183,9 @@ def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:
         options["exclude"] = _names(args.exclude)
         options["types"] = _types(args.types)
         options["strict"] = args.strict
+        options["all_rows"] = args.all_rows
         return functools.partial(
-            recipes.table, args.data, args.target, task=args.task, columns=columns, only=args.only, **options
+            recipes.table, args.data, args.target, task=args.task, columns=columns, **options
         )
     if args.kind == "text":
         return functools.partial(recipes.text, args.data, column=args.column, target=args.target, **options)

@@ -5,7 +5,8 @@
     stoker tune pipeline.py:make_dataset --json
 
 Nothing is written: `stoker.tune(ds)` makes the changes in the program. Where a change can be made in the source, the
-diff is shown.
+diff is shown. If a run of `stoker run` has found that the pipeline is too slow, what was measured becomes the price of
+that finding.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from stoker.cli._options import add_json, local_path
 from stoker.doctor.stalls import map_without_parallel_calls, missing_prefetch
 from stoker.errors import StokerError, UsageError, suggest
 from stoker.printing import print_answer
+from stoker.records import Finding, plain
 
 # Changes of the tuner that `stoker fix` can write, by the kind of its finding.
 _IN_SOURCE = {
@@ -61,20 +63,33 @@ def run(args: argparse.Namespace) -> int:
     path, name = _parts(args.pipeline)
     dataset, written = _dataset(path, name)
     from stoker.data.tuning.tuner import tune
+    from stoker.doctor.pricing.tuned import price_tuned_input
     from stoker.doctor.report import tuning as shown
 
     report = tune(dataset, args.step, args.allow, args.memory).tuning
     diffs = list(_diffs(path, {change.name for change in report.changes}))
+    priced = price_tuned_input(path, name, report.row().gain) if report.changes else None
     if args.json:
-        print_answer(json.dumps({"pipeline": args.pipeline, **report.as_json(), "diff": "".join(diffs)}))
+        answer = {"pipeline": args.pipeline, **report.as_json(), "diff": "".join(diffs)}
+        if priced is not None:
+            answer["run"] = priced[0].id
+            answer["prices"] = [_as_json(finding) for finding in priced[1]]
+        print_answer(json.dumps(answer))
         return 0
     print_answer(shown.text(report.row()))
+    if priced is not None:
+        print_answer("\n".join(["", *shown.prices(*priced)]))
     if diffs:
         print_answer("\nIn the source\n")
         print_answer("".join(diffs), end="")
     if report.changes:
         print_answer(f"\nTo apply all of it: stoker.tune({written})")
     return 0
+
+
+def _as_json(finding: Finding) -> dict[str, Any]:
+    price = None if finding.what_if is None else plain(finding.what_if)
+    return {"kind": finding.kind, "file": finding.file, "line": finding.line, "what_if": price}
 
 
 def _parts(given: str) -> tuple[Path, str]:
@@ -101,19 +116,19 @@ def _dataset(path: Path, name: str) -> tuple[Any, str]:
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, str(path.parent.resolve()))
     sys.modules[path.stem] = module
-    _called(f"{path} cannot be imported", spec.loader.exec_module, module)
+    _call(f"{path} cannot be imported", spec.loader.exec_module, module)
     if not hasattr(module, name):
         known = [one for one in vars(module) if not one.startswith("_")]
         raise UsageError(f"{path} has no {name}{suggest(name, known)}")
     found = getattr(module, name)
     if callable(found) and not isinstance(found, tf.data.Dataset):
-        found, name = _called(f"{name} of {path} failed", found), f"{name}()"
+        found, name = _call(f"{name} of {path} failed", found), f"{name}()"
     if not isinstance(found, tf.data.Dataset):
         raise UsageError(f"{name} of {path} gives {type(found).__name__}, not a tf.data.Dataset")
     return found, name
 
 
-def _called(what: str, function: Any, *args: Any) -> Any:
+def _call(what: str, function: Any, *args: Any) -> Any:
     try:
         return function(*args)
     except StokerError:
@@ -127,6 +142,6 @@ def _diffs(path: Path, changes: set[str]) -> Iterator[str]:
     from stoker.doctor.fix.plan import plan
 
     kinds = {_IN_SOURCE[name] for name in changes if name in _IN_SOURCE}
-    planned, _ = plan([str(path)], {"safe", "unsafe"}, lambda kind, code, file: kind in kinds)
+    planned = plan([str(path)], {"safe", "unsafe"}, lambda kind, code, file: kind in kinds).changes
     for change in planned:
         yield change.diff()

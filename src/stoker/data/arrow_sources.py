@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from stoker.data.columns import Column, check_different, from_arrow
 from stoker.data.frames import ColumnHolder, to_arrow
 from stoker.data.ingest import FileSource
-from stoker.data.misfits import conform, from_python
-from stoker.data.odd_cells import without
+from stoker.data.misfits import conform, convert_from_python
+from stoker.data.odd_cells import replace_missing
 from stoker.errors import ArgumentError
 
 _ROWS = 1 << 16
@@ -45,7 +45,7 @@ def conform_blocks(
     """
     row = 0
     for block in blocks:
-        given = [without(block.column(column.name), missing) for column in columns]
+        given = [replace_missing(block.column(column.name), missing) for column in columns]
         values = [
             one if keep_codes and one.type == column.arrow else conform(column, one, where, row)
             for column, one in zip(columns, given, strict=True)
@@ -59,12 +59,12 @@ class ParquetFiles(FileSource):
 
     def columns(self) -> list[Column]:
         with _explain_errors(self.paths[0]), pq.ParquetFile(self.paths[0], memory_map=True) as file:
-            schema, gaps = file.schema_arrow, _columns_with_gaps(file.metadata)
+            schema, gaps = file.schema_arrow, _find_columns_with_gaps(file.metadata)
             check_different(schema.names, str(self.paths[0]))
             sample = next(file.iter_batches(_SAMPLE_ROWS), None)
         if sample is None:
             sample = pa.RecordBatch.from_pylist([], schema=schema)
-        found = [describe(name, without(sample.column(name), self._missing)) for name in schema.names]
+        found = [describe(name, replace_missing(sample.column(name), self._missing)) for name in schema.names]
         # The file's own statistics know the gaps; a gap found later would restart the pass.
         return [replace(one, missing=True) if one.name in gaps and one.needs_gaps else one for one in found]
 
@@ -92,8 +92,8 @@ def _read_blocks(blocks: Iterator[pa.RecordBatch], path: Path) -> Iterator[pa.Re
         yield block
 
 
-def _columns_with_gaps(metadata: pq.FileMetaData) -> set[str]:
-    """The columns with missing values, as far as the file tells."""
+def _find_columns_with_gaps(metadata: pq.FileMetaData) -> set[str]:
+    """The columns with missing values, by the file's own statistics."""
     found: set[str] = set()
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
@@ -127,7 +127,7 @@ class FrameSource:
         return [
             Unfit(name, "text", reason=self._unfit[name])
             if name in self._unfit
-            else describe(name, without(sample.column(name).combine_chunks(), self._missing))
+            else describe(name, replace_missing(sample.column(name).combine_chunks(), self._missing))
             for name in names
         ]
 
@@ -160,7 +160,7 @@ class Query:
             row = 0
             while rows := fetch(_ROWS):
                 values = [
-                    from_python(column, name, self.name, row, self._missing)
+                    convert_from_python(column, name, self.name, row, self._missing)
                     for name, column in zip(names, zip(*rows, strict=True), strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(values, names)

@@ -1,6 +1,6 @@
 """Random changes to images, by name: a function of the seed, the epoch and the place of each image in it.
 
-They do what `tf.image` does to one image, to a whole batch at once, with a random number of its own for each image.
+They do to a whole batch at once what `tf.image` does to one image, and draw a separate random number for each image.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _ImageChange: TypeAlias = Callable[[Tensor, Draw], Tensor]
 _KEPT = 0.875
 
 
-def _between(draws: Tensor, low: float, high: float) -> Tensor:
+def _scale_draws(draws: Tensor, low: float, high: float) -> Tensor:
     """The draws scaled to `low` ... `high`, in a shape that broadcasts with the images."""
     return (low + (high - low) * draws)[:, None, None, None]
 
 
 def _flip_along(axis: int) -> _ImageChange:
     def flip(images: Tensor, draw: Draw) -> Tensor:
-        return tf.where(_between(draw("flip"), 0, 1) < 0.5, tf.reverse(images, [axis]), images)
+        return tf.where(_scale_draws(draw("flip"), 0, 1) < 0.5, tf.reverse(images, [axis]), images)
 
     return flip
 
@@ -43,18 +43,18 @@ def _on_floats(change: _ImageChange) -> _ImageChange:
 
 def _contrast(images: Tensor, draw: Draw) -> Tensor:
     mean = tf.reduce_mean(images, [1, 2], keepdims=True)
-    return (images - mean) * _between(draw("contrast"), 0.8, 1.2) + mean
+    return (images - mean) * _scale_draws(draw("contrast"), 0.8, 1.2) + mean
 
 
 def _saturation(images: Tensor, draw: Draw) -> Tensor:
     hue, saturation, value = tf.split(tf.image.rgb_to_hsv(images), 3, -1)
-    saturation = tf.clip_by_value(saturation * _between(draw("saturation"), 0.8, 1.2), 0.0, 1.0)
+    saturation = tf.clip_by_value(saturation * _scale_draws(draw("saturation"), 0.8, 1.2), 0.0, 1.0)
     return tf.image.hsv_to_rgb(tf.concat([hue, saturation, value], -1))
 
 
 def _hue(images: Tensor, draw: Draw) -> Tensor:
     hue, saturation, value = tf.split(tf.image.rgb_to_hsv(images), 3, -1)
-    hue = tf.math.floormod(hue + _between(draw("hue"), -0.05, 0.05), 1.0)
+    hue = tf.math.floormod(hue + _scale_draws(draw("hue"), -0.05, 0.05), 1.0)
     return tf.image.hsv_to_rgb(tf.concat([hue, saturation, value], -1))
 
 
@@ -69,7 +69,7 @@ def _crop(images: Tensor, draw: Draw) -> Tensor:
 CHANGES: dict[str, _ImageChange] = {
     "flip": _flip_along(2),
     "flip_vertical": _flip_along(1),
-    "brightness": _on_floats(lambda images, draw: images + _between(draw("brightness"), -0.2, 0.2)),
+    "brightness": _on_floats(lambda images, draw: images + _scale_draws(draw("brightness"), -0.2, 0.2)),
     "contrast": _on_floats(_contrast),
     "saturation": _on_floats(_saturation),
     "hue": _on_floats(_hue),

@@ -15,7 +15,7 @@ import secrets
 import shutil
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -23,6 +23,8 @@ from stoker.data.columns import DataWarning
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError, check_local_path
 from stoker.files import user_cache
+from stoker.storage import origin_of
+from stoker.storage.room import hold_lock
 
 # A directory; None for the user's cache directory, False to keep the store in memory.
 CachePlace: TypeAlias = str | os.PathLike[str] | bool | None
@@ -36,14 +38,14 @@ _threads = threading.Lock()
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def state_of(path: Path) -> list[Any]:
-    """A file's path, size, modification time and a hash: something changes when the file does."""
+def read_file_state(path: Path) -> list[Any]:
+    """A file's path or URL, size, modification time and a hash: something changes when the file does."""
     about = path.stat()
     with path.open("rb") as file:
         digest = hashlib.blake2b(file.read(_END), digest_size=16)
         file.seek(max(0, about.st_size - _END))
         digest.update(file.read(_END))
-    return [str(path.resolve()), about.st_size, about.st_mtime_ns, digest.hexdigest()]
+    return [origin_of(path), about.st_size, about.st_mtime_ns, digest.hexdigest()]
 
 
 def load_or_make(make: MakeStore, source: list[Any], state: list[Any] | None, where: CachePlace) -> Store:
@@ -66,7 +68,7 @@ def load_or_make(make: MakeStore, source: list[Any], state: list[Any] | None, wh
     place = root / f"{family}-{_digest(state)}"
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with _threads, _alone(root / f"{family}.lock"):
+        with _threads, hold_lock(root / f"{family}.lock"):
             return _read(place) or _write(make, place, family)
     except OSError as error:
         if error.errno not in (*_NO_ROOM, errno.EACCES, errno.EROFS, errno.EPERM):
@@ -92,12 +94,12 @@ def _write(make: MakeStore, place: Path, family: str) -> Store:
         shutil.rmtree(old, ignore_errors=True)
     temporary = place.with_name(f"{place.name}.{os.getpid()}-{secrets.token_hex(3)}.new")
 
-    def fresh() -> Writer:
+    def make_writer() -> Writer:
         shutil.rmtree(temporary, ignore_errors=True)
         return Writer(temporary)
 
     try:
-        store = make(fresh)
+        store = make(make_writer)
         with contextlib.suppress(OSError):
             # Another machine that shares the directory was faster; our copy is as good, and open.
             temporary.rename(place)
@@ -120,18 +122,3 @@ def _keep_in_memory(make: MakeStore, root: Path, error: OSError) -> Store:
             f"the rows fit neither in {root} ({error.strerror}) nor in memory ({second}): "
             "make room, or name another directory with cache="
         ) from None
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Let only one process in at a time; the lock ends with the process."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with path.open("w") as file:
-        # Without locks in the file system, two processes do the same work, and one result stays.
-        with contextlib.suppress(OSError):
-            fcntl.lockf(file, fcntl.LOCK_EX)
-        yield

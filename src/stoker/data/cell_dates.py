@@ -54,7 +54,7 @@ def read_date(text: str, unit: str, day_first: bool) -> int | None:
             day = _day(parts, day_first)
             seconds = _seconds(parts)
             return None if day is None or seconds is None else _count(day, *seconds, unit)
-    return _from_number(text, unit) if _PLAIN_NUMBER.fullmatch(text) else None
+    return _parse_number_as_time(text, unit) if _PLAIN_NUMBER.fullmatch(text) else None
 
 
 def has_time(text: str) -> bool:
@@ -63,7 +63,7 @@ def has_time(text: str) -> bool:
 
 
 def day_order(text: str) -> bool | None:
-    """Whether the day comes first in a date of two digits and two digits; None if it could be either or is another."""
+    """Whether the day comes before the month in a date such as 03/04/2026; None if the dates do not show it."""
     found = _FORMS[1].fullmatch(text.strip())
     if found is None:
         return None
@@ -122,7 +122,7 @@ def _count(day: int, seconds: int, nanoseconds: int, unit: str) -> int:
     return (day * 86_400 + seconds) * per_second + nanoseconds * per_second // 10**9
 
 
-def _from_number(text: str, unit: str) -> int | None:
+def _parse_number_as_time(text: str, unit: str) -> int | None:
     """A serial number of a spreadsheet, or seconds or milliseconds since 1970."""
     value = float(text)
     if _LEAST_SERIAL <= value <= _MOST_SERIAL:

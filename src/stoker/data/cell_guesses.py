@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from stoker.data.cell_dates import day_order, has_time, is_two_numbers, read_date
-from stoker.data.cells import USUAL_GAPS, CellReading, number_form, split_number
+from stoker.data.cell_times import read_time
+from stoker.data.cells import TIME, USUAL_GAPS, CellReading, number_form, split_number
 
 # The share of a column's cells that must agree; and the share from which the column is worth a note if they do not.
 ENOUGH, _MANY = 0.9, 0.5
@@ -44,7 +45,7 @@ def guess_reading(
     Args:
         counts: how often each text occurs.
         gaps: texts that stand for a missing value, besides the usual ones.
-        asked: the kind the caller gave, which is then the one.
+        asked: the kind that the caller gave; it is not guessed then.
         decimal_comma: numbers of other columns in this file have a decimal comma.
     """
     filled = {
@@ -61,7 +62,10 @@ def guess_reading(
     numbers = None if asked == "date" else _as_numbers(filled, decimal_comma)
     if asked == "truth":
         return Guess(CellReading("truth"), "true or false")
-    best = max((one for one in (dates, numbers) if one is not None), key=lambda one: one[1], default=None)
+    times = None if asked == "date" else _as_times(filled)
+    best = max(
+        (one for one in (dates, numbers, times) if one is not None), key=lambda one: one[1], default=None
+    )
     if best is None:
         return None
     found, fits = best
@@ -71,9 +75,11 @@ def guess_reading(
 
 
 def _is_promising(texts: list[str]) -> bool:
-    """Whether half of the texts are numbers or dates."""
+    """Whether half of the texts are numbers, dates or times."""
     likely = sum(
-        split_number(text) is not None or read_date(text, "s", True) is not None
+        split_number(text) is not None
+        or read_date(text, "s", True) is not None
+        or read_time(text) is not None
         for text in texts
         if any(character.isdigit() for character in text)
     )
@@ -115,7 +121,14 @@ def _as_dates(filled: Mapping[str, int], asked: bool) -> tuple[Guess, int] | Non
     if any(map(is_two_numbers, fits)):
         how += ", day/month/year" if first >= second else ", month/day/year"
         how += "" if first or second else " (it could be month/day/year)"
+        other = next((text for text in fits if not is_two_numbers(text)), None)
+        how += "" if other is None else f"; others, such as {_shorten(other)!r}, were read too"
     return Guess(CellReading("date", day_first=first >= second, unit=unit), how), sum(fits.values())
+
+
+def _as_times(filled: Mapping[str, int]) -> tuple[Guess, int] | None:
+    fits = sum(count for text, count in filled.items() if read_time(text) is not None)
+    return (Guess(CellReading("number", affix=TIME), "time, in seconds"), fits) if fits else None
 
 
 def _explain_mixture(found: Guess, fits: int, filled: Mapping[str, int]) -> Guess | None:
@@ -124,10 +137,18 @@ def _explain_mixture(found: Guess, fits: int, filled: Mapping[str, int]) -> Gues
     other = next((text for text in filled if not _is_read(found.reading, text)), None)
     if other is None or len(filled) <= 2:
         return None
-    what = "dates" if found.reading.kind == "date" else "numbers"
+    what = "times" if found.reading.affix == TIME else "dates" if found.reading.kind == "date" else "numbers"
     share = 100 * fits / sum(filled.values())
-    shown = other if len(other) <= 40 else f"{other[:37]}..."
-    return Guess(None, f"{share:.0f} % of its cells are {what}, others are not, such as {shown!r}")
+    shown = f"such as {_shorten(other)!r}"
+    written = split_number(other)
+    if what == "numbers" and written is not None and written.affix not in ("", found.reading.affix):
+        units = f"numbers in {found.reading.affix}, others are in {written.affix}"
+        return Guess(None, f"{share:.0f} % of its cells are {units}, {shown}: convert them to one unit")
+    return Guess(None, f"{share:.0f} % of its cells are {what}, others are not, {shown}")
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _is_read(reading: CellReading, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""How one cell of a table, written as text, becomes a value: the same way in training and when a row is answered.
+"""How one cell of a table, written as text, becomes a value: the same way in training and in prediction.
 
 A `CellReading` says how the cells of a column are written. It needs neither pyarrow nor TensorFlow, so that a server
 can use it, and it is stored in the bundle.
@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, TypeAlias
 
 from stoker.data.cell_dates import read_date
+from stoker.data.cell_times import read_time
 
 # What a cell holds: a number, or a count of a unit since 1970; None if it is missing.
 CellValue: TypeAlias = float | int | None
@@ -46,6 +47,10 @@ _CURRENCY_CODES = """
 """
 # Codes and signs of currencies, which may stand before a number; any other text there makes it a name, such as A12.
 CURRENCIES: Final = frozenset((*"$€£¥₹₽₩₺₴₿฿", *_CURRENCY_CODES.split()))
+
+
+# In the place of a unit, for columns of times; it cannot stand after a number.
+TIME: Final = ":"
 
 
 class BadCellError(ValueError):
@@ -105,7 +110,7 @@ class CellReading:
         kind: of the column: "number", "whole", "truth", "category", "text" or "date".
         decimal: the decimal sign.
         thousands: the sign between thousands; empty if there is none.
-        affix: the currency or unit that is taken off, in lower case.
+        affix: the currency or unit that is taken off, in lower case; `TIME` for times, which are read as seconds.
         day_first: whether 3/4/2026 is in April.
         unit: of a date: "D", "s", "ms", "us" or "ns".
         gaps: texts that stand for a missing value, besides the usual ones.
@@ -141,16 +146,14 @@ class CellReading:
             raise BadCellError(text)
         return value
 
-    def is_gap(self, text: str) -> bool:
-        """Whether a text of a category means that there is none."""
-        return text in self.gaps
-
     def _number(self, text: str) -> float | int | None:
         plain = text.strip()
         if not self.thousands and self.decimal == "." and _PLAIN.fullmatch(plain):
-            return _exact(plain) if self.kind == "whole" else float(plain)
+            return _parse_exactly(plain) if self.kind == "whole" else float(plain)
+        if self.affix == TIME:
+            return read_time(plain)
         if _INFINITE.fullmatch(plain):
-            return float(plain)
+            return None if self.tolerant else float(plain)
         found = split_number(text)
         if found is None or (found.affix and found.affix != self.affix):
             return None
@@ -161,7 +164,7 @@ class CellReading:
         return -value if found.negative else value
 
     def to_json(self) -> dict[str, Any]:
-        """The reading without what is the default."""
+        """The reading as JSON, without the fields that have their defaults."""
         return {
             one.name: value
             for one in fields(self)
@@ -173,7 +176,7 @@ class CellReading:
         """The reverse of `to_json`; what a later version has added is ignored.
 
         Raises:
-            TypeError: it is none.
+            TypeError: it is not a number.
         """
         names = {one.name: one for one in fields(CellReading)}
         known = {name: value for name, value in data.items() if name in names}
@@ -188,8 +191,8 @@ class CellReading:
         return CellReading(**{**known, "gaps": tuple(gaps)})
 
 
-def _exact(text: str) -> float | int:
-    """A whole number as such: float64 would round large ones."""
+def _parse_exactly(text: str) -> float | int:
+    """A whole number as an `int`: float64 would round large ones."""
     try:
         return int(text)
     except ValueError:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from stoker.data.columns import DataWarning
-from stoker.data.paths import IMAGES, unreadable
+from stoker.data.paths import IMAGES, explain_unreadable
 from stoker.errors import ArgumentError
-from stoker.units import counted
+from stoker.units import quantity
 
 # Images of kinds that are not read, although whoever put them there expects it.
 _OTHER_IMAGES = (
@@ -37,8 +37,8 @@ class ClassFile(NamedTuple):
     changed_ns: int
 
 
-def state_of(root: Path, files: list[ClassFile]) -> str:
-    """A hash that changes when one of the files does, and does not depend on how the folder was spelled."""
+def read_folder_state(root: Path, files: list[ClassFile]) -> str:
+    """A hash that changes when one of the files does, however the folder's path is written."""
     # Not a list: a long one makes Python's garbage collector walk all objects of TensorFlow, again and again.
     digest = hashlib.blake2b(digest_size=16)
     for file in files:
@@ -47,7 +47,7 @@ def state_of(root: Path, files: list[ClassFile]) -> str:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether nobody means this file or folder: `.DS_Store`, `._photo.png`, `.thumbnails`, `__MACOSX`."""
+    """Whether this is not part of the data: `.DS_Store`, `._photo.png`, `.thumbnails`, `__MACOSX`."""
     return name.startswith(".") or name == "__MACOSX"
 
 
@@ -63,7 +63,7 @@ def class_folders(root: Path) -> list[Path]:
     try:
         folders = sorted(path for path in root.iterdir() if not _is_hidden(path.name) and path.is_dir())
     except OSError as error:
-        raise unreadable(root, error) from None
+        raise explain_unreadable(root, error) from None
     for folder in folders:
         if not folder.name.isascii() and not is_text(folder.name):
             raise ArgumentError(
@@ -73,7 +73,7 @@ def class_folders(root: Path) -> list[Path]:
     return folders
 
 
-def names_below(root: Path) -> list[str]:
+def list_names(root: Path) -> list[str]:
     """The names of all files in the folders of the classes."""
     return [entry.name for folder in class_folders(root) for entry in _entries(str(folder))]
 
@@ -115,7 +115,7 @@ def _files_of(folder: Path, suffixes: tuple[str, ...]) -> tuple[list[ClassFile],
     for entry in _entries(str(folder)):
         name = entry.name.lower()
         if name.endswith(suffixes):
-            files += _as_file(entry, folder.name)
+            files += _list_if_file(entry, folder.name)
         elif suffixes == IMAGES and name.endswith(_OTHER_IMAGES):
             others[os.path.splitext(name)[1]] += 1
     return files, others
@@ -126,7 +126,7 @@ _CONVERT = "convert to PNG or JPEG"
 
 def _count_kinds(kinds: Counter[str]) -> str:
     """How many files there are of each kind, in words."""
-    return " and ".join(counted(count, f"{kind} file") for kind, count in sorted(kinds.items()))
+    return " and ".join(quantity(count, f"{kind} file") for kind, count in sorted(kinds.items()))
 
 
 @functools.cache
@@ -150,7 +150,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             inside = [entry for entry in entries if not _is_hidden(entry.name)]
     except OSError as error:
-        raise unreadable(folder, error) from None
+        raise explain_unreadable(folder, error) from None
     for entry in inside:
         if entry.is_dir(follow_symlinks=False):
             yield from _entries(entry.path)
@@ -158,14 +158,14 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
             yield entry
 
 
-def _as_file(entry: os.DirEntry[str], class_name: str) -> list[ClassFile]:
+def _list_if_file(entry: os.DirEntry[str], class_name: str) -> list[ClassFile]:
     """The file; nothing if the entry is not one: a link may lead to a folder."""
     try:
         about = entry.stat()
     except OSError as error:
         if entry.is_symlink():
             raise ArgumentError(f"{entry.path} is a broken link: repair or remove it") from None
-        raise unreadable(entry.path, error) from None
+        raise explain_unreadable(entry.path, error) from None
     if not stat.S_ISREG(about.st_mode):
         return []
     return [ClassFile(entry.path, class_name, about.st_size, about.st_mtime_ns)]

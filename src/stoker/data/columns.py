@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, find_nearest
 
 if TYPE_CHECKING:
     from stoker.data.store import Store
@@ -84,7 +83,7 @@ class Column:
 
     @property
     def dtype(self) -> str:
-        """The dtype of the array that keeps it; empty for text, which has arrays of its own."""
+        """The dtype of the array that keeps it; empty for text, which is kept in separate arrays."""
         if self.needs_gaps:
             return "float64" if self.missing else "int64"
         if self.kind == "category":
@@ -95,7 +94,7 @@ class Column:
 
     @property
     def needs_gaps(self) -> bool:
-        """Whether missing values need another dtype: no int64 can stand for them."""
+        """Whether missing values need another dtype: int64 has no value for them."""
         return self.kind in ("whole", "date")
 
     @property
@@ -179,7 +178,7 @@ def _kind_of_strings(sample: pa.Array) -> str:
     return "text" if is_text else "category"
 
 
-def with_types(columns: Iterable[Column], types: dict[str, str] | None) -> list[Column]:
+def apply_types(columns: Iterable[Column], types: dict[str, str] | None) -> list[Column]:
     """The columns, with the kinds the caller gave."""
     known = list(columns)
     for name, kind in (types or {}).items():
@@ -215,12 +214,9 @@ def check_known(names: Sequence[str], wanted: str, argument: str) -> None:
     """
     if wanted in names:
         return
-    close = difflib.get_close_matches(wanted, names, n=1, cutoff=0.5) or difflib.get_close_matches(
-        wanted.lower(), [name.lower() for name in names], n=1, cutoff=0.5
-    )
-    if close:
-        real = next(name for name in names if name.lower() == close[0].lower())
-        hint = f"did you mean {real!r}?"
+    near = find_nearest(wanted, names, least_alike=0.5)
+    if near:
+        hint = f"did you mean {near!r}?"
     else:
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
         hint = f"there are {shown}"

@@ -29,10 +29,10 @@ from stoker.data.csv_repair import (
 from stoker.data.csv_returns import WithStandIns, find_stand_in, restore
 from stoker.data.ingest import BLOCK, FileSource
 from stoker.data.misfits import KIND_WORDS, explain_too_large, is_whole, refuse, widen
-from stoker.data.odd_cells import find_odd_cells, without
-from stoker.data.paths import PACKED, unreadable
+from stoker.data.odd_cells import find_odd_cells, replace_missing
+from stoker.data.paths import PACKED, explain_unreadable
 from stoker.errors import ArgumentError
-from stoker.units import counted
+from stoker.units import quantity
 
 # These separate rows or surround fields.
 _NO_SEPARATORS = '\r\n"'
@@ -111,8 +111,8 @@ class CsvFiles(FileSource):
             if self._finds_lone_returns(path):
                 sample = self._sample(path)
         if any(pa.types.is_binary(field.type) for field in sample.schema):
-            raise self._not_text(path)
-        texts = self._doubtful_numbers(path, sample)
+            raise self._handle_undecodable_text(path)
+        texts = self._find_doubtful_numbers(path, sample)
         names = [name for name in sample.schema.names if not name.startswith(HIDDEN)]
         return [self._column(path, name, sample.column(name), texts) for name in names]
 
@@ -147,7 +147,7 @@ class CsvFiles(FileSource):
             return replace(from_arrow(name, values), doubt=_explain_rounding(path, name, texts[name]))
         if not pa.types.is_string(values.type):
             return from_arrow(name, values)
-        values = without(values, self._missing)
+        values = replace_missing(values, self._missing)
         column = from_arrow(name, values)
         odd = find_odd_cells([values])
         whole_file = path.stat().st_size <= _SAMPLE and not path.name.lower().endswith(PACKED)
@@ -157,7 +157,7 @@ class CsvFiles(FileSource):
             return replace(column, note=odd.note(str(path), name, whole_file))
         return column
 
-    def _doubtful_numbers(self, path: Path, sample: pa.RecordBatch) -> dict[str, pa.Array]:
+    def _find_doubtful_numbers(self, path: Path, sample: pa.RecordBatch) -> dict[str, pa.Array]:
         """The texts of columns that Arrow reads as numbers although they hold 0x1F or too many digits."""
         import pyarrow.compute as pc
 
@@ -198,13 +198,13 @@ class CsvFiles(FileSource):
         try:
             text = codecs.getincrementaldecoder(self._encoding)().decode(start)
         except UnicodeDecodeError:
-            raise self._not_text(path) from None
+            raise self._handle_undecodable_text(path) from None
         if "\0" in text or start.startswith(b"PK\3\4"):
             if start.startswith(b"PK"):
                 raise ArgumentError(
                     f"{path} is not {self._encoding} text but a spreadsheet or an archive: save it as CSV"
                 )
-            raise self._not_text(path)
+            raise self._handle_undecodable_text(path)
         if self._lenient and is_separator_line(text):
             self._repairs[path] = CsvRepairs()
         if self._lenient and (other := guess_separator(text, self._separator)) != self._separator:
@@ -268,12 +268,12 @@ class CsvFiles(FileSource):
         if not stand_in and not self._missing:
             return block
         values = block.columns if not stand_in else [restore(column, stand_in) for column in block.columns]
-        values = [without(column, self._missing) for column in values]
+        values = [replace_missing(column, self._missing) for column in values]
         return pa.RecordBatch.from_arrays(values, block.schema.names)
 
     @contextmanager
     def _explain_errors(self, path: Path, columns: list[Column] | None = None) -> Iterator[None]:
-        """Raise what Arrow raises as one line that names the row and the value."""
+        """Turn Arrow's errors into one line that names the row and the value."""
         try:
             yield
         except (KeyError, pa.ArrowKeyError) as error:
@@ -288,7 +288,7 @@ class CsvFiles(FileSource):
         except pa.ArrowInvalid as error:
             raise self._explain(path, columns or [], str(error)) from None
         except OSError as error:
-            raise unreadable(path, error) from None
+            raise explain_unreadable(path, error) from None
 
     def _explain(self, path: Path, columns: list[Column], message: str) -> Exception:
         if stand_in := self._stand_ins.get(path):
@@ -297,9 +297,9 @@ class CsvFiles(FileSource):
             named = {column.name: column for column in columns}
             column = named.get(self._header(path)[int(found.group(1))])
             if column is not None:
-                return self._misfit(path, column, found.group(2))
+                return self._explain_misfit(path, column, found.group(2))
         if "invalid UTF8" in message or "invalid UTF-8" in message:
-            return self._not_text(path)
+            return self._handle_undecodable_text(path)
         if "straddling object" in message:
             return self._enlarge_blocks(path, "a closing quote is probably missing")
         if found := _FIELDS.search(message):
@@ -312,7 +312,7 @@ class CsvFiles(FileSource):
             hint = " (a closing quote is probably missing)" if text.count('"') % 2 else ""
             guessed = self._other_separator(path, self._header_line) if expected == "1" else None
             return guessed or ArgumentError(
-                f"{path}{self._place_of_ragged(path)}: a row has {counted(int(got), 'field')} where the header has "
+                f"{path}{self._place_of_ragged(path)}: a row has {quantity(int(got), 'field')} where the header has "
                 f"{expected}: {_quote(text)}{hint}"
             )
         if "Empty CSV file" in message:
@@ -336,7 +336,7 @@ class CsvFiles(FileSource):
             self._stand_ins[path] = find_stand_in(stream)
         return bool(self._stand_ins[path])
 
-    def _not_text(self, path: Path) -> ArgumentError | Restart:
+    def _handle_undecodable_text(self, path: Path) -> ArgumentError | Restart:
         if self._lenient and self._encoding == "utf8" and (other := find_encoding(path)) not in ("", "utf-8"):
             self._encoding = other
             self._notes.append(f"not UTF-8, so read as {other}")
@@ -350,7 +350,7 @@ class CsvFiles(FileSource):
         with self._open(path, pacsv.ConvertOptions()) as reader:
             return list(reader.schema.names)
 
-    def _misfit(self, path: Path, column: Column, value: str) -> Exception:
+    def _explain_misfit(self, path: Path, column: Column, value: str) -> Exception:
         """The error for a value that does not fit; finding its row takes a pass over that column alone."""
         wider = widen(column, value)
         if wider is not None:
@@ -387,7 +387,7 @@ def _quote(text: str) -> str:
 
 
 def _explain_rounding(path: Path, name: str, texts: pa.Array) -> str:
-    """The line that refuses whole numbers that only a float holds, rounded; empty if there are none."""
+    """The message that refuses whole numbers beyond int64, which a float would round; empty if there are none."""
     import pyarrow.compute as pc
 
     written = texts.filter(pc.not_equal(texts, ""))

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from stoker.errors import ArgumentError
-from stoker.units import counted
+from stoker.units import quantity
 
 # Rows that show how many fields a row has, rows at the end that may be totals, and rows that a report shows.
 LOOKED_AT, _LAST, _SHOWN = 50, 5, 3
@@ -55,25 +55,25 @@ class CsvRepairs:
 
     def lines(self) -> list[str]:
         """The same in words, a line each."""
-        found = [f"{counted(count, 'row')} left out: {why}" for why, count in self.left_out.items()]
+        found = [f"{quantity(count, 'row')} left out: {why}" for why, count in self.left_out.items()]
         if found:
             found[0] += f" (row {', '.join(f'{row:,}' for row, _ in self.shown)})"
         if self.filled:
             found.append(
-                f"{counted(self.filled, 'row')} had fewer fields than the header: the others are missing"
+                f"{quantity(self.filled, 'row')} had fewer fields than the header: the others are missing"
             )
         if self.above:
-            found.append(f"{counted(self.above, 'line')} above the header left out")
+            found.append(f"{quantity(self.above, 'line')} above the header left out")
         if self.renamed:
             found.append(f"several columns are called {self.renamed[0]!r}: only the last one is read")
         return found
 
 
-def even_rows(rows: Iterable[list[str]], repairs: CsvRepairs) -> Iterator[list[str]]:
+def even_out_rows(rows: Iterable[list[str]], repairs: CsvRepairs) -> Iterator[list[str]]:
     """The header, then every row with as many fields as it has."""
     waiting = iter(rows)
     first = [row for row in itertools.islice(waiting, LOOKED_AT) if row]
-    above = header_place(first)
+    above = find_header(first)
     repairs.above = above
     header = first[above]
     width = len(header)
@@ -90,17 +90,17 @@ def even_rows(rows: Iterable[list[str]], repairs: CsvRepairs) -> Iterator[list[s
             continue
         last.append((number, row))
         if len(last) > _LAST:
-            yield _filled(last.pop(0)[1], width, repairs)
+            yield _fill(last.pop(0)[1], width, repairs)
     end = len(last)
     while end and is_footer(last[end - 1][1], width):
         end -= 1
         repairs.left_out["a total or a note at the end"] += 1
         repairs.shown = repairs.shown[: _SHOWN - 1] + [(last[end][0], "")]
     for _, row in last[:end]:
-        yield _filled(row, width, repairs)
+        yield _fill(row, width, repairs)
 
 
-def header_place(first: list[list[str]]) -> int:
+def find_header(first: list[list[str]]) -> int:
     """Which row is the header: the first one, unless it is much narrower than the others and one of them has names."""
     if is_separator_line(first[0][0]) and len(first) > 1:
         return 1
@@ -129,12 +129,12 @@ def _different_names(header: list[str], repairs: CsvRepairs) -> list[str]:
     found = list(header)
     for number, name in enumerate(header):
         if name in header[number + 1 :]:
-            found[number] = hidden_name(name, number)
+            found[number] = make_hidden_name(name, number)
             repairs.renamed.append(name)
     return found
 
 
-def hidden_name(name: str, number: int) -> str:
+def make_hidden_name(name: str, number: int) -> str:
     """The name of a column that is not read, because a later one is called the same."""
     return f"{HIDDEN}{name} {number + 1}"
 
@@ -156,7 +156,7 @@ def is_footer(row: list[str], width: int) -> bool:
     return bool(there) and 2 * len(there) <= max(2, width) and _FOOTER.fullmatch(there[0]) is not None
 
 
-def _filled(row: list[str], width: int, repairs: CsvRepairs) -> list[str]:
+def _fill(row: list[str], width: int, repairs: CsvRepairs) -> list[str]:
     if len(row) < width:
         repairs.filled += 1
         return row + [""] * (width - len(row))
@@ -164,11 +164,11 @@ def _filled(row: list[str], width: int, repairs: CsvRepairs) -> list[str]:
 
 
 class EvenRows(io.RawIOBase):
-    """A stream of UTF-8 with the even rows of a stream of UTF-8."""
+    """A stream of UTF-8 text whose rows are even, made from one whose rows may not be."""
 
     def __init__(self, stream: pa.NativeFile, separator: str, repairs: CsvRepairs, name: str) -> None:
         self._stream, self._name = stream, name
-        self._rows = even_rows(read_rows(stream, separator), repairs)
+        self._rows = even_out_rows(read_rows(stream, separator), repairs)
         self._separator, self._rest = separator, b""
 
     def readable(self) -> bool:
@@ -211,15 +211,15 @@ def _lines(stream: pa.NativeFile) -> Iterator[str]:
     rest = ""
     while chunk := stream.read(_CHUNK):
         lines = (rest + decoder.decode(chunk)).splitlines(keepends=True)
-        lines = _without_splits(lines)
+        lines = _rejoin_lines(lines)
         rest = lines.pop() if lines else ""
         yield from lines
     if rest:
         yield rest
 
 
-def _without_splits(lines: list[str]) -> list[str]:
-    """Lines that end in a newline or a return: `splitlines` knows more ends, such as form feeds."""
+def _rejoin_lines(lines: list[str]) -> list[str]:
+    """Join what `splitlines` cut at anything but newlines and returns, such as form feeds."""
     found: list[str] = []
     for line in lines:
         if found and not found[-1].endswith(("\n", "\r")):
@@ -230,7 +230,7 @@ def _without_splits(lines: list[str]) -> list[str]:
 
 
 def find_ragged(rows: Iterable[list[str]]) -> tuple[int, int, int] | None:
-    """The first row with another number of fields than the header: the row, its fields, the header's; None if none."""
+    """The first row that has more or fewer fields than the header, with both numbers; None if there is none."""
     there = (row for row in rows if row)
     width = len(next(there, []))
     return next(((n, len(row), width) for n, row in enumerate(there, 1) if len(row) != width), None)
@@ -272,17 +272,17 @@ def guess_separator(text: str, given: str) -> str:
     lines = [line for line in text.splitlines()[:LOOKED_AT] if line.strip()]
     if lines and is_separator_line(lines[0]) and len(lines[0].strip()) == len("sep=;"):
         return lines[0].strip()[-1]
-    if _divides(lines, given):
+    if _count_fields(lines, given):
         return given
     others = [sign for sign in (";", "\t", "|", ",") if sign != given]
     return (
-        max(others, key=lambda sign: _divides(lines, sign), default=given)
-        if lines and any(_divides(lines, sign) for sign in others)
+        max(others, key=lambda sign: _count_fields(lines, sign), default=given)
+        if lines and any(_count_fields(lines, sign) for sign in others)
         else given
     )
 
 
-def _divides(lines: list[str], separator: str) -> int:
+def _count_fields(lines: list[str], separator: str) -> int:
     """How many fields the header and most of the lines have; 0 if they differ or have one."""
     widths = Counter(len(row) for row in csv.reader(lines, delimiter=separator))
     first = len(next(csv.reader(lines[:1], delimiter=separator), []))

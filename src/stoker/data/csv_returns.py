@@ -67,7 +67,7 @@ class WithStandIns(io.RawIOBase):
         if not whole:
             # An empty result would mean the end of the file.
             return self.read(size)
-        header = 0 if self._begun else _header_end(whole)
+        header = 0 if self._begun else _find_header_end(whole)
         self._begun = True
         return whole[:header] + _LONE.sub(self._stand_in, whole[header:])
 
@@ -76,7 +76,7 @@ class WithStandIns(io.RawIOBase):
         super().close()
 
 
-def _header_end(data: bytes) -> int:
+def _find_header_end(data: bytes) -> int:
     """Where the first row ends: after the first newline or return that is not quoted."""
     place = len(data) - len(data.lstrip(b"\r\n"))
     for number, part in enumerate(data[place:].split(b'"')):
@@ -87,5 +87,5 @@ def _header_end(data: bytes) -> int:
 
 
 def _ends_in_newline(data: bytes) -> bool:
-    header = data[: _header_end(data)]
+    header = data[: _find_header_end(data)]
     return header.endswith(b"\n") and not header.endswith(b"\r\r\n")

@@ -143,7 +143,7 @@ class Features(Mapping[str, Feature]):
         lost = [name for name in self._features if name not in inputs]
         if lost:
             raise ArgumentError(f"encode: there is no input {lost[0]!r}: pass what features.inputs() gives")
-        together = self._side_by_side()
+        together = self._group_number_columns()
         parts = [self._normalize(names, inputs) for names in together]
         grouped = {name for names in together for name in names}
         parts += [
@@ -156,7 +156,7 @@ class Features(Mapping[str, Feature]):
             parts[0] if len(parts) == 1 else keras.layers.Concatenate(name=self._own_name("features"))(parts)
         )
 
-    def _side_by_side(self) -> list[list[str]]:
+    def _group_number_columns(self) -> list[list[str]]:
         """Groups of number columns of one type, each normalised as one array with a few operations.
 
         Columns with gaps are excluded, and those so far from zero that float32 would lose digits.

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from stoker.data.columns import check_different
-from stoker.data.misfits import from_python
+from stoker.data.misfits import convert_from_python
 from stoker.errors import ArgumentError
 
 # A pandas or polars frame, an Arrow table, a Hugging Face dataset, a dict of columns: known by their methods.
@@ -30,7 +30,7 @@ def to_arrow(data: ColumnHolder, missing: tuple[str, ...]) -> tuple[pa.Table, di
         The table, and for each column that does not fit into one, the reason.
 
     Raises:
-        ArgumentError: it is none of these, or two columns have the same name.
+        ArgumentError: it has another type, or two columns have the same name.
     """
     where = f"the {type(data).__name__}"
     names = _names(data)
@@ -43,10 +43,10 @@ def to_arrow(data: ColumnHolder, missing: tuple[str, ...]) -> tuple[pa.Table, di
     if isinstance(data, dict):
         _check_lists(data)
     try:
-        return _whole(data), {}
+        return _convert_whole(data), {}
     except _FAILURES:
         # Column by column, so that one that does not fit is refused by name, and only if it is wanted.
-        return _by_columns(data, where, missing)
+        return _convert_by_column(data, where, missing)
 
 
 def _names(data: ColumnHolder) -> list[str] | None:
@@ -61,7 +61,7 @@ def _names(data: ColumnHolder) -> list[str] | None:
     return None
 
 
-def _whole(data: ColumnHolder) -> pa.Table:
+def _convert_whole(data: ColumnHolder) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -91,7 +91,9 @@ def _check_lists(data: dict[object, _Values]) -> None:
             )
 
 
-def _by_columns(data: ColumnHolder, where: str, missing: tuple[str, ...]) -> tuple[pa.Table, dict[str, str]]:
+def _convert_by_column(
+    data: ColumnHolder, where: str, missing: tuple[str, ...]
+) -> tuple[pa.Table, dict[str, str]]:
     columns, unfit = {}, {}
     given = data.items() if hasattr(data, "items") else ((name, data[name]) for name in data.columns)
     for name, values in given:
@@ -110,7 +112,7 @@ def _column(values: _Values, name: str, where: str, missing: tuple[str, ...]) ->
         return values.to_arrow() if hasattr(values, "to_arrow") else pa.array(values, from_pandas=True)
     except _FAILURES:
         listed = [None if _is_gap(value) else value for value in values]
-        return from_python(listed, name, where, 0, missing)
+        return convert_from_python(listed, name, where, 0, missing)
 
 
 def _is_gap(value: object) -> bool:

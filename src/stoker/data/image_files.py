@@ -13,12 +13,13 @@ import tensorflow as tf
 
 from stoker.data import cache
 from stoker.data.array_types import Array
-from stoker.data.class_folders import ClassFile, state_of
+from stoker.data.class_folders import ClassFile, read_folder_state
 from stoker.data.columns import DataWarning
 from stoker.data.image_bytes import decode, decode_plain, fit, resize
 from stoker.data.order import skip_autograph
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
+from stoker.storage import origin_of
 from stoker.tf_internals.types import Dataset, Tensor
 
 _AT_ONCE = 32
@@ -45,8 +46,8 @@ def load_images(root: Path, files: list[ClassFile], decoding: Decoding, where: c
     Raises:
         ArgumentError: an image cannot be decoded, or has another size than the others.
     """
-    source = ["images", str(root.resolve()), decoding.size, decoding.channels, decoding.skip]
-    state = [state_of(root, files)]
+    source = ["images", origin_of(root), decoding.size, decoding.channels, decoding.skip]
+    state = [read_folder_state(root, files)]
     return cache.load_or_make(lambda writer: _write(files, decoding, writer), source, state, where)
 
 
@@ -91,17 +92,17 @@ class _Decoder:
         first = 0
         while first < len(self._paths):
             try:
-                for pixels in self._from(first):
+                for pixels in self._read_from(first):
                     # TensorFlow's own memory: `numpy()` would copy it.
                     yield range(first, first + len(pixels)), np.asarray(memoryview(pixels))
                     first += len(pixels)
             except (tf.errors.InvalidArgumentError, tf.errors.UnknownError, *_OUT_OF_REACH):
                 # Find the image that failed by decoding the next ones one by one.
-                for kept, one in self._singly(first):
+                for kept, one in self._read_singly(first):
                     yield kept, one
                     first = kept.stop
 
-    def _from(self, first: int) -> Dataset:
+    def _read_from(self, first: int) -> Dataset:
         # As bytes: file names need not be UTF-8.
         paths = tf.data.Dataset.from_tensor_slices([os.fsencode(path) for path in self._paths[first:]])
         images = paths.map(
@@ -109,13 +110,13 @@ class _Decoder:
         )
         return images.batch(_AT_ONCE).prefetch(2)
 
-    def _singly(self, first: int) -> Iterator[tuple[range, Array | None]]:
+    def _read_singly(self, first: int) -> Iterator[tuple[range, Array | None]]:
         """Images one by one, up to and including the one that fails."""
         for number in range(first, len(self._paths)):
             path, here = self._paths[number], range(number, number + 1)
             try:
                 pixels = decode(tf.io.read_file(os.fsencode(path)), self._channels)
-                fault = self._misfit(pixels)
+                fault = self._explain_misfit(pixels)
             except tf.errors.OpError as error:
                 fault = fault_of(error)
             if fault is None:
@@ -127,7 +128,7 @@ class _Decoder:
             yield here, None
             return
 
-    def _misfit(self, pixels: Tensor) -> str | None:
+    def _explain_misfit(self, pixels: Tensor) -> str | None:
         shape = tuple(pixels.shape[:2])
         if self._resize or shape == tuple(self._size):
             return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,10 +15,10 @@ from stoker.data.class_folders import class_files
 from stoker.data.image_files import Decoding, load_images
 from stoker.data.labels import warn_of_single_examples
 from stoker.data.order import Order
-from stoker.data.paths import IMAGES
+from stoker.data.paths import IMAGES, local_tree
 from stoker.data.splits import Passes, Split, make_datasets, orders
 from stoker.data.store import Store
-from stoker.errors import ArgumentError, check_local_path
+from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Dataset, Nest, Tensor
 
 CHANNELS = {"rgb": 3, "grayscale": 1}
@@ -40,6 +39,7 @@ def images(
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
     cache: CachePlace = None,
+    cache_bytes: int | None = None,
 ) -> Dataset:
     """Images in batches of `(uint8 [batch, height, width, channels], class index)`.
 
@@ -65,8 +65,7 @@ def images(
     """
     _check(image_size, color_mode, label_mode, on_error)
     augmenting.check(augment, color_mode)
-    check_local_path(directory)
-    root = Path(directory).expanduser()
+    root = local_tree(directory, IMAGES, cache_bytes)
     found = class_files(root, IMAGES)
     names = sorted({file.class_name for file in found})
     if label_mode == "binary" and len(names) != 2:

@@ -51,7 +51,7 @@ class TableSource(Protocol):
         """
 
     def fingerprint(self) -> list[Any] | None:
-        """For each file, its path and whatever tells that it has changed, as JSON; None if nothing tells."""
+        """For each file, its path and something that changes when it does, as JSON; None if nothing does."""
 
 
 @runtime_checkable
@@ -59,7 +59,7 @@ class ReportingSource(Protocol):
     """A source that knows more about its rows after a pass."""
 
     def found(self) -> dict[str, Any]:
-        """What the last pass has found, as JSON; the store keeps it."""
+        """What the last pass found, as JSON; the store keeps it."""
 
 
 class FileSource:
@@ -75,10 +75,10 @@ class FileSource:
         self._least_block = 0
 
     def fingerprint(self) -> list[Any]:
-        return [cache.state_of(path) for path in self.paths]
+        return [cache.read_file_state(path) for path in self.paths]
 
     def _enlarge_blocks(self, path: Path, hint: str) -> Restart | ArgumentError:
-        """Read larger blocks from now on: what to raise where a row does not fit into a block."""
+        """Read larger blocks from now on; return the error to raise where a row did not fit into a block."""
         self._least_block = max(BLOCK, self._least_block) * 8
         if self._least_block <= LARGEST_BLOCK:
             return Restart()
@@ -86,7 +86,7 @@ class FileSource:
 
 
 def ingest(source: TableSource, columns: list[Column], writer: Callable[[], Writer]) -> Store:
-    """Read everything, and widen columns where values ask for it.
+    """Read everything, and widen a column when a value does not fit it.
 
     Args:
         source: what to read.
@@ -129,7 +129,7 @@ def load_table(
 def identity(
     source: TableSource, columns: list[Column], reading: list[Any]
 ) -> tuple[list[Any], list[Any] | None]:
-    """The cache's key of a source, and what tells that its files have changed; None if nothing tells."""
+    """The cache key of a source, and a fingerprint that changes when its files do; None if it has no fingerprint."""
     state = source.fingerprint()
     files = [one[0] for one in state or ()]
     key = [type(source).__name__, files, reading, [column.name for column in columns]]
@@ -223,7 +223,7 @@ class _Pass:
         self.largest[column.name] = max(self.largest[column.name], float(largest))
 
     def _codes(self, column: Column, values: pa.Array) -> Array:
-        """Codes into the list of all values so far; every block has a list of its own."""
+        """Turn a block's codes, which index its own list, into codes for the list of all values so far."""
         if not pa.types.is_dictionary(values.type):
             values = values.dictionary_encode()
         own = values.dictionary.cast(pa.string())

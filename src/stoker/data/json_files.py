@@ -15,8 +15,8 @@ from stoker.data.arrow_sources import conform_blocks, describe
 from stoker.data.columns import Column
 from stoker.data.ingest import BLOCK, FileSource
 from stoker.data.misfits import refuse
-from stoker.data.odd_cells import without
-from stoker.data.paths import unreadable
+from stoker.data.odd_cells import replace_missing
+from stoker.data.paths import explain_unreadable
 from stoker.errors import ArgumentError
 
 # Bytes that tell what a JSON file begins with.
@@ -38,13 +38,13 @@ class JsonLines(FileSource):
         # A column that turns up late must not be lost silently, unless the caller chose the columns.
         self._strict = not chosen
 
-    def _reading(self) -> pajson.ReadOptions:
+    def _make_read_options(self) -> pajson.ReadOptions:
         return pajson.ReadOptions(block_size=max(BLOCK, self._least_block))
 
     def columns(self) -> list[Column]:
         path = self.paths[0]
         try:
-            sample = next(iter(pajson.open_json(str(path), self._reading())), None)
+            sample = next(iter(pajson.open_json(str(path), self._make_read_options())), None)
         except pa.ArrowInvalid as error:
             message = str(error).splitlines()[0]
             if "straddling object" in message:
@@ -59,21 +59,24 @@ class JsonLines(FileSource):
                     f"{path}, row {int(row) + 1:,}: column {name} changes from {before} to {after}: "
                     "make them the same type"
                 ) from None
-            raise _not_json_lines(path, message) from None
+            raise _refuse_other_json(path, message) from None
         except OSError as error:
-            raise unreadable(path, error) from None
+            raise explain_unreadable(path, error) from None
         if sample is None:
             raise ArgumentError(f"{path} has no rows")
         described = [
-            describe(name, without(sample.column(name), self._missing)) for name in sample.schema.names
+            describe(name, replace_missing(sample.column(name), self._missing))
+            for name in sample.schema.names
         ]
-        return [replace(one, doubt=self._doubt(path, one, sample.column(one.name))) for one in described]
+        return [
+            replace(one, doubt=self._explain_doubt(path, one, sample.column(one.name))) for one in described
+        ]
 
-    def _doubt(self, path: Path, column: Column, sample: pa.Array) -> str:
-        """The line that refuses whole numbers that only a float holds, rounded; empty if there are none."""
+    def _explain_doubt(self, path: Path, column: Column, sample: pa.Array) -> str:
+        """The message that refuses whole numbers beyond int64, which a float would round; empty if there are none."""
         if not pa.types.is_floating(sample.type) or (pc.max(pc.abs(sample)).as_py() or 0) < 2.0**63:
             return ""
-        value, row = self._misfit(path, replace(column, kind="whole"))
+        value, row = self._find_misfit(path, replace(column, kind="whole"))
         if not isinstance(value, int):
             return ""
         return (
@@ -91,12 +94,12 @@ class JsonLines(FileSource):
             blocks: Iterator[pa.RecordBatch] | None = None
             while True:
                 try:
-                    blocks = blocks or iter(pajson.open_json(str(path), self._reading(), options))
+                    blocks = blocks or iter(pajson.open_json(str(path), self._make_read_options(), options))
                     block = next(blocks, None)
                 except pa.ArrowInvalid as error:
                     raise self._explain(path, columns, str(error)) from None
                 except OSError as error:
-                    raise unreadable(path, error) from None
+                    raise explain_unreadable(path, error) from None
                 if block is None:
                     break
                 yield from conform_blocks(iter([block]), columns, str(path), self._missing)
@@ -112,16 +115,16 @@ class JsonLines(FileSource):
         if found := re.search(r"Column\(/(.*?)\) (?:changed from|was specified|type|has changed)", message):
             column = next((c for c in columns if c.name == found.group(1)), None)
             if column is not None:
-                value, row = self._misfit(path, column)
+                value, row = self._find_misfit(path, column)
                 return refuse(column, value, str(path), row)
         if re.search(r"Failed (?:to convert|of conversion of) JSON to", message):
             for column in columns:
-                value, row = self._misfit(path, column)
+                value, row = self._find_misfit(path, column)
                 if row is not None:
                     return refuse(column, value, str(path), row)
-        return _not_json_lines(path, message.splitlines()[0])
+        return _refuse_other_json(path, message.splitlines()[0])
 
-    def _misfit(self, path: Path, column: Column) -> tuple[object, int | None]:
+    def _find_misfit(self, path: Path, column: Column) -> tuple[object, int | None]:
         """The first value that does not fit, as Python reads it, and its row."""
         import gzip
         import json
@@ -135,7 +138,7 @@ class JsonLines(FileSource):
         return None, None
 
 
-def _not_json_lines(path: Path, message: str) -> ArgumentError:
+def _refuse_other_json(path: Path, message: str) -> ArgumentError:
     """The error for a file that does not hold JSON lines."""
     with pa.input_stream(str(path)) as file:
         start = file.read(_START).lstrip()

@@ -135,7 +135,7 @@ def check_complete(store: Store, column: Column, name: str, what: str, label_nam
 
 
 def _classes(store: Store, column: Column) -> tuple[list[ClassName], Array | list[int], Array | None]:
-    """The classes, how many rows each has, and of a category the class of each value."""
+    """The classes, how many rows each has, and, for a category, the class of each value."""
     if column.kind == "category":
         words = store.meta["values"][column.name]
         counts = np.bincount(values_of(store, column), minlength=len(words))

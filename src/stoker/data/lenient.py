@@ -1,6 +1,6 @@
 """A table as people keep it, read leniently: numbers with units, forms of dates, cells and labels that are missing.
 
-It stands between a source and the pass over it. Columns that Arrow reads by itself pass through unchanged; the others
+It sits between a source and its reader. Columns that Arrow reads by itself pass through unchanged; the others
 come as text, and their cells are read by `CellReading`. What was found is kept with the store.
 """
 
@@ -34,7 +34,7 @@ _READ_KINDS = ("number", "whole", "truth", "date")
 
 
 class LenientTable:
-    """A source whose odd cells are read, or missing.
+    """A source that reads odd cells where it can; the others are missing.
 
     Args:
         inner: the source.
@@ -56,7 +56,7 @@ class LenientTable:
         self._begin()
 
     def _begin(self) -> None:
-        """Forget what an earlier pass has found."""
+        """Forget what an earlier pass found."""
         self._bad: Counter[str] = Counter()
         self._filled: Counter[str] = Counter()
         self._shown: dict[str, list[list[Any]]] = {}
@@ -81,7 +81,7 @@ class LenientTable:
             guesses = {name: self._guess(name, one, True) for name, one in counts.items()}
             texts += numbers
         return [
-            self._with_guess(column, guesses[column.name], counts[column.name])
+            self._apply_guess(column, guesses[column.name], counts[column.name])
             if column.name in texts
             else column
             for column in found
@@ -95,14 +95,14 @@ class LenientTable:
     def _guess(self, name: str, counts: Counter[str], decimal_comma: bool) -> Guess | None:
         return guess_reading(counts, self._gaps, asked=self._types.get(name), decimal_comma=decimal_comma)
 
-    def _with_guess(self, column: Column, guess: Guess | None, counts: Counter[str]) -> Column:
+    def _apply_guess(self, column: Column, guess: Guess | None, counts: Counter[str]) -> Column:
         asked = self._types.get(column.name)
         if guess is not None:
             self._how[column.name] = guess.how
         if asked in _READ_KINDS and (guess is None or guess.reading is None):
             first = next(iter(counts), "")
             raise ArgumentError(
-                f"types: column {column.name!r} is not {KIND_WORDS[str(asked)]}: its cells are such as {first!r}"
+                f"types: column {column.name!r} is not {KIND_WORDS[str(asked)]}: it has cells such as {first!r}"
             )
         if guess is None or guess.reading is None:
             # Too many digits for int64, most likely an id.
@@ -114,7 +114,7 @@ class LenientTable:
         return self.read_as(replace(column, asked=asked is not None), guess.reading)
 
     def read_as(self, column: Column, reading: CellReading) -> Column:
-        """The column with cells that are read this way."""
+        """The column, with its cells read this way."""
         kind = "number" if reading.kind == "whole" else reading.kind
         return replace(
             column.as_kind(kind),
@@ -143,11 +143,13 @@ class LenientTable:
         try:
             for block in self.inner.blocks(asked):
                 values = [
-                    self._read(column, one) if column.reading else one
+                    self._drop_infinite_numbers(
+                        column.name, self._read(column, one) if column.reading else one
+                    )
                     for column, one in zip(columns, block.columns, strict=True)
                 ]
                 self._rows += len(block)
-                yield self._labelled(columns, values)
+                yield self._drop_unlabelled(columns, values)
         except Widen as wider:
             if wider.column.reading != GUESS:
                 raise
@@ -155,7 +157,7 @@ class LenientTable:
         self._check(columns)
 
     def _guess_again(self, column: Column) -> Column:
-        """The column with another way of reading, from all its cells: one does not fit what the first ones suggest."""
+        """Guess again how to read the column, from all its cells: one does not fit what the first ones suggested."""
         counts = self._count_texts([column.name], whole=True)[column.name]
         guess = self._guess(column.name, counts, False)
         if guess is None or guess.reading is None:
@@ -188,6 +190,20 @@ class LenientTable:
             return (taken.cast(pa.int32()) if column.unit == "D" else taken).cast(column.arrow)
         return taken
 
+    def _drop_infinite_numbers(self, name: str, values: pa.Array) -> pa.Array:
+        """The cells without infinite numbers, which are missing, and counted: nothing can be learned from them."""
+        if not pa.types.is_floating(values.type):
+            return values
+        infinite = pc.fill_null(pc.is_inf(values), False)
+        if not (count := pc.sum(infinite).as_py()):
+            return values
+        self._bad[name] += count
+        shown = self._shown.setdefault(name, [])
+        rows = np.flatnonzero(infinite.to_numpy(zero_copy_only=False))
+        for row in rows[: _SHOWN - len(shown)]:
+            shown.append([self._rows + int(row) + 1, str(values[int(row)].as_py())])
+        return pc.if_else(infinite, pa.scalar(None, values.type), values)
+
     def _count(self, name: str, found: list[Any], texts: list[str], indices: Array, is_bad: Array) -> None:
         bad = is_bad[indices]
         self._bad[name] += int(bad.sum())
@@ -197,14 +213,14 @@ class LenientTable:
         for row in np.flatnonzero(bad)[: _SHOWN - len(shown)]:
             shown.append([self._rows + int(row) + 1, texts[indices[row]]])
 
-    def _labelled(self, columns: list[Column], values: list[pa.Array]) -> pa.RecordBatch:
+    def _drop_unlabelled(self, columns: list[Column], values: list[pa.Array]) -> pa.RecordBatch:
         """The block without the rows that have no label."""
         block = pa.RecordBatch.from_arrays(values, [column.name for column in columns])
         if self._label is not None:
             there = _is_there(block.column(self._label))
             if (count := len(block) - (pc.sum(there).as_py() or 0)) > 0:
                 self._unlabelled += count
-                block = _plain_texts(block.filter(there), self._label)
+                block = _decode_categories(block.filter(there), self._label)
         self._kept += len(block)
         return block
 
@@ -242,8 +258,8 @@ class LenientTable:
         }
 
 
-def _plain_texts(block: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """The block without the list of values of a category, which would still have those of rows that are gone."""
+def _decode_categories(block: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """The block with its categories as plain text: their dictionaries would still list the values of dropped rows."""
     values = block.column(name)
     if not pa.types.is_dictionary(values.type):
         return block
@@ -267,7 +283,7 @@ def _is_prose(counts: Counter[str]) -> bool:
 
 
 def _is_there(values: pa.Array) -> pa.Array:
-    """Whether each row has a label: a blank text or NaN is none."""
+    """Whether each row has a label; a blank text or NaN does not count as one."""
     if pa.types.is_dictionary(values.type):
         blank = [not text.strip() for text in values.dictionary.to_pylist()]
         if not any(blank):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from stoker.data.columns import Column, Widen
 from stoker.errors import ArgumentError
-from stoker.units import counted
+from stoker.units import quantity
 
 # Different texts that a message names.
 _NAMED = 3
@@ -80,10 +80,10 @@ def conform(column: Column, values: pa.Array | pa.ChunkedArray, where: str, row:
     try:
         return values.cast(wanted)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise _first_misfit(column, values, wanted, where, row) from None
+        raise _explain_first_misfit(column, values, wanted, where, row) from None
 
 
-def _first_misfit(
+def _explain_first_misfit(
     column: Column, values: pa.Array, wanted: pa.DataType, where: str, row: int
 ) -> Widen | ArgumentError:
     for index in range(len(values)):
@@ -94,7 +94,7 @@ def _first_misfit(
     return refuse(column, values[0].as_py(), where, row + 1)
 
 
-def from_python(
+def convert_from_python(
     values: Iterable[object], name: str, where: str, row: int, missing: tuple[str, ...] = ()
 ) -> pa.Array:
     """An Arrow array of Python values.
@@ -115,7 +115,7 @@ def from_python(
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
         kinds = {type(value) for value in listed if value is not None}
         if kinds == {int, float} or kinds == {int}:
-            return _mixed_numbers(listed, name, where, row)
+            return _convert_mixed_numbers(listed, name, where, row)
         first = next(i for i, value in enumerate(listed) if value is not None)
         if len(kinds) == 1:
             raise ArgumentError(
@@ -130,21 +130,21 @@ def from_python(
         raise ArgumentError(
             f"{where}, row {row + other + 1:,}: {listed[other]!r} in column {name} is "
             f"{type(listed[other]).__name__}, {listed[first]!r} in row {row + first + 1:,} is "
-            f"{type(listed[first]).__name__}: make them the same type{_or_missing(listed)}"
+            f"{type(listed[first]).__name__}: make them the same type{_advise_missing(listed)}"
         ) from None
 
 
-def _or_missing(listed: list[object]) -> str:
+def _advise_missing(listed: list[object]) -> str:
     """The advice to take texts among other values as missing; empty if they are many."""
     texts = [value for value in listed if isinstance(value, str)]
     different = list(dict.fromkeys(texts))
     if not texts or len(different) > _NAMED or 2 * len(texts) > len(listed):
         return ""
     spelled = repr(different[0] if len(different) == 1 else different)
-    return f", or take {counted(len(texts), 'text')} as missing with missing={spelled}"
+    return f", or take {quantity(len(texts), 'text')} as missing with missing={spelled}"
 
 
-def _mixed_numbers(listed: list[object], name: str, where: str, row: int) -> pa.Array:
+def _convert_mixed_numbers(listed: list[object], name: str, where: str, row: int) -> pa.Array:
     for index, value in enumerate(listed):
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise ArgumentError(

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stoker.errors import ArgumentError
-from stoker.units import counted
+from stoker.units import quantity
 
 _NUMBER = r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|(?i:inf|infinity))\s*$"
 # What is taken for a missing number.
@@ -62,20 +62,20 @@ class OddCells:
         them = "it" if self.count == 1 else "them"
         return (
             f"{where}, row {self.row:,}: {self.value!r} in column {column} is not {kind}, as most of its values "
-            f"are ({counted(self.count, 'such cell')}{self._extent(whole_file)}): take {them} as missing with "
-            f"missing={self._spelling}, correct {them}, or read the column with types={{{column!r}: 'category'}}"
+            f"are ({quantity(self.count, 'such cell')}{self._describe_extent(whole_file)}): take {them} as missing "
+            f"with missing={self._spelling}, correct {them}, or read the column with types={{{column!r}: 'category'}}"
         )
 
     def note(self, where: str, column: str, whole_file: bool) -> str:
         """The line that says why the column is read as a category: these cells."""
         return (
-            f"{where}: column {column} is read as a category, not as numbers: {counted(self.count, 'cell')}"
-            f"{self._extent(whole_file)} are not numbers, the first is {self.value!r} in row {self.row:,}; take them "
-            f"as missing with missing={self._spelling}, or, if it is a category, read it with "
+            f"{where}: column {column} is read as a category, not as numbers: {quantity(self.count, 'cell')}"
+            f"{self._describe_extent(whole_file)} are not numbers, the first is {self.value!r} in row {self.row:,}; "
+            f"take them as missing with missing={self._spelling}, or, if it is a category, read it with "
             f"types={{{column!r}: 'category'}}"
         )
 
-    def _extent(self, whole_file: bool) -> str:
+    def _describe_extent(self, whole_file: bool) -> str:
         return "" if whole_file else f" in the first {self.rows:,} rows"
 
     @property
@@ -120,15 +120,15 @@ def check_missing(missing: str | Sequence[str] | None) -> tuple[str, ...]:
     return texts
 
 
-def without(values: pa.Array, missing: tuple[str, ...]) -> pa.Array:
+def replace_missing(values: pa.Array, missing: tuple[str, ...]) -> pa.Array:
     """The values of a column, with nulls in place of the texts that stand for missing values."""
     if not missing:
         return values
     if pa.types.is_dictionary(values.type):
         words = values.dictionary
-        if without(words, missing).null_count == words.null_count:
+        if replace_missing(words, missing).null_count == words.null_count:
             return values
-        return without(values.cast(values.type.value_type), missing).dictionary_encode()
+        return replace_missing(values.cast(values.type.value_type), missing).dictionary_encode()
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         return values
     gone = pc.is_in(values, value_set=pa.array(missing, values.type))

@@ -1,6 +1,6 @@
 """Which rows a batch holds: a function of (seed, epoch, batch number) alone, computed in the graph.
 
-A full shuffle needs no buffer: `permutation` gives the row at each place by itself. The n-th pass over a dataset uses
+A full shuffle needs no buffer: `permutation` computes the row at each place directly. The n-th pass over a dataset uses
 the n-th key that the seed yields. So every process that makes the same dataset sees the same orders, and TensorFlow
 saves an iterator's place as a few numbers.
 """
@@ -86,7 +86,7 @@ class Order:
 
     def places(self, first: Tensor, last: Tensor, epoch: Epoch) -> Tensor:
         """In a graph: the rows at places `first` to `last` (of this process) in this epoch."""
-        place = self._own_places(first, last)
+        place = self._find_own_places(first, last)
         if self.shuffle:
             place = permute(place, epoch[1:], self.in_part)
         if self.chosen is not None:
@@ -101,7 +101,7 @@ class Order:
 
     def draws(self, first: Tensor, last: Tensor, epoch: Epoch, purpose: str) -> Tensor:
         """In a graph: a random number from 0 to 1 for each place, whatever the number of processes."""
-        place = self._own_places(first, last)
+        place = self._find_own_places(first, last)
         words = tf.broadcast_to(self.words(purpose, epoch[0]), [tf.size(place), 2])
         hashes = tf.raw_ops.Fingerprint(
             data=tf.concat([place[:, None], words], 1), method=tf.constant("farmhash64")
@@ -109,7 +109,7 @@ class Order:
         bits = tf.bitwise.right_shift(tf.bitcast(hashes, tf.uint64), tf.constant(64 - _BITS, tf.uint64))
         return tf.cast(bits, tf.float32) / 2**_BITS
 
-    def _own_places(self, first: Tensor, last: Tensor) -> Tensor:
+    def _find_own_places(self, first: Tensor, last: Tensor) -> Tensor:
         return tf.range(first, tf.minimum(last, self.own)) * self.shard[1] + self.shard[0]
 
     def tables(self, purpose: str, key: Tensor, count: int) -> tuple[Tensor, ...]:
@@ -121,7 +121,7 @@ class Order:
         return tf.bitwise.bitwise_xor(tf.constant(self._digest(purpose).view("<i8")), key)
 
     def _digest(self, purpose: str) -> npt.NDArray[np.uint64]:
-        """Two numbers, independent of those of any other seed or purpose."""
+        """Two numbers that differ for every seed and purpose."""
         text = f"{VERSION} {purpose} {self.seed}"
         return np.frombuffer(hashlib.blake2b(text.encode(), digest_size=16).digest(), "<u8")
 
@@ -132,7 +132,7 @@ class Order:
             return self.tables("split", tf.zeros([2], tf.int64), self.rows)
 
     def name_of_part(self) -> list[str | int]:
-        """What tells the rows of this part from those of another, as JSON."""
+        """The identity of this part of the rows, as JSON."""
         if self.chosen is not None:
             return [hashlib.blake2b(self.chosen.array("rows").tobytes(), digest_size=16).hexdigest()]
         version = [VERSION] if self.held_out and self.split_at_random else []
@@ -188,7 +188,7 @@ class Order:
 
         # Not `enumerate`, whose numbers are a dataset that nobody can look into (`store.pipelines`).
         return tf.data.Dataset.zip(
-            (tf.data.Dataset.range(count), self._of_key(repeat, self.shuffle or drawing))
+            (tf.data.Dataset.range(count), self._derive_from_key(repeat, self.shuffle or drawing))
         )
 
     def epoch(self, key: Tensor) -> Epoch:
@@ -198,13 +198,13 @@ class Order:
     def batches(self, dataset: Dataset, make: Callable[..., Nest]) -> Dataset:
         """The batches that `make` makes of the elements, prefetched; a pass has `steps` elements."""
         made = dataset.map(skip_autograph(make), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-        return self._with_length(made).prefetch(AHEAD)
+        return self._set_length(made).prefetch(AHEAD)
 
     def passes(self, epoch: Callable[[Tensor], Dataset]) -> Dataset:
         """A dataset whose every pass is the dataset that `epoch` makes from the epoch's key, with `steps` elements."""
-        return self._with_length(self._of_key(epoch, self.shuffle))
+        return self._set_length(self._derive_from_key(epoch, self.shuffle))
 
-    def _of_key(self, epoch: Callable[[Tensor], Dataset], random: bool) -> Dataset:
+    def _derive_from_key(self, epoch: Callable[[Tensor], Dataset], random: bool) -> Dataset:
         if not random:
             # A number that nothing reads: so iterators saved by the first version can be restored.
             return EpochKeys(self.seed).take(1).flat_map(skip_autograph(epoch))
@@ -214,18 +214,18 @@ class Order:
         """A dataset whose every pass is the key of the next epoch: two int64."""
         return EpochKeys(self.seed, VERSION).batch(2, drop_remainder=True).take(1)
 
-    def _with_length(self, dataset: Dataset) -> Dataset:
+    def _set_length(self, dataset: Dataset) -> Dataset:
         return dataset.apply(tf.data.experimental.assert_cardinality(self.steps))
 
 
 def skip_autograph(function: Function) -> Function:
-    """The function, which AutoGraph need not convert."""
+    """The function, marked so that AutoGraph does not convert it."""
     kept: Function = tf.autograph.experimental.do_not_convert(function)
     return kept
 
 
 class EpochKeys(ScalarSource):
-    """Endless random numbers of 32 bits, others in each pass: `Dataset.random` without the global seed.
+    """Endless random 32-bit numbers, different in each pass: `Dataset.random` without the global seed.
 
     Attributes:
         order_version: the `VERSION` of the orders that follow from the numbers; 0 if none do.

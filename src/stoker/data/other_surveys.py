@@ -25,7 +25,7 @@ _Thing = TypeVar("_Thing")
 _MOST_OPENED = 5000
 
 
-def of_images(root: Path) -> Survey:
+def survey_images(root: Path) -> Survey:
     """Classes and their counts, from the names of all files; sizes and damage, from those that were decoded."""
     files = class_files(root, IMAGES)
     classes = Counter(file.class_name for file in files)
@@ -34,7 +34,7 @@ def of_images(root: Path) -> Survey:
     sizes: Counter[str] = Counter()
     damaged: list[str] = []
     timed = _Timed()
-    for file in timed.through(chosen):
+    for file in timed.count_through(chosen):
         try:
             pixels = tf.io.decode_image(tf.io.read_file(os.fsencode(file.path)), expand_animations=False)
             sizes[" x ".join(str(one) for one in pixels.shape)] += 1
@@ -54,28 +54,29 @@ def of_images(root: Path) -> Survey:
     }
 
 
-def of_records(files: list[Path]) -> Survey:
+def survey_records(files: list[Path]) -> Survey:
     """The number of records and their features; the distribution of values, from those that were parsed."""
     dataset = tfrecord(files, batch_size=256)
     values: dict[str, list[Array]] = {name: [] for name in dataset.spec}
     timed = _Timed()
-    for batch in timed.through(dataset):
+    for batch in timed.count_through(dataset):
         # A batch was counted as one.
         timed.count += int(tf.nest.flatten(batch)[0].shape[0]) - 1
         for name, kept in values.items():
-            kept.append(_lengths_or_values(batch[name]))
-    size = sum(path.stat().st_size for path in files)
+            kept.append(_measure_or_read(batch[name]))
     return {
-        "format": "tfrecord",
-        "files": len(files),
-        "bytes": size,
-        "rows": dataset.rows,
-        **timed.rates(size / dataset.rows),
+        **_describe_files("tfrecord", files, dataset.rows, timed),
         "columns": [_feature(name, spec, values[name]) for name, spec in dataset.spec.items()],
     }
 
 
-def _lengths_or_values(feature: Tensor) -> Array:
+def _describe_files(kind: str, files: list[Path], rows: int, timed: _Timed) -> Survey:
+    size = sum(path.stat().st_size for path in files)
+    shape = {"format": kind, "files": len(files), "bytes": size, "rows": rows}
+    return {**shape, **timed.rates(size / max(1, rows))}
+
+
+def _measure_or_read(feature: Tensor) -> Array:
     if isinstance(feature, tf.RaggedTensor):
         feature = feature.row_lengths()
     return np.ravel((tf.strings.length(feature) if feature.dtype == tf.string else feature).numpy())
@@ -95,25 +96,20 @@ def _feature(name: str, spec: tf.io.FixedLenFeature, values: list[Array]) -> Sur
     }
 
 
-def of_tar(shards: list[Path]) -> Survey:
+def survey_tar(shards: list[Path]) -> Survey:
     """All samples and their members; only whole numbers are decoded."""
     counts: Counter[str] = Counter()
     numbers: dict[str, Counter[str]] = {}
     lengths: dict[str, list[int]] = {}
     timed = _Timed(None)
-    for sample in timed.through(samples(shards)):
+    for sample in timed.count_through(samples(shards)):
         for extension, content in sample.members.items():
             counts[extension] += 1
             lengths.setdefault(extension, []).append(len(content))
             if kind_of(extension) == "number":
                 numbers.setdefault(extension, Counter())[content.decode("utf-8", "replace").strip()] += 1
-    size = sum(path.stat().st_size for path in shards)
     return {
-        "format": "tar",
-        "files": len(shards),
-        "bytes": size,
-        "rows": timed.count,
-        **timed.rates(size / max(1, timed.count)),
+        **_describe_files("tar", shards, timed.count, timed),
         "columns": [
             {"name": name, "missing": timed.count - count}
             | (
@@ -138,7 +134,7 @@ class _Timed:
         self._limit, self._start = seconds, clock.real_ns()
         self.count, self._seconds = 0, 0.0
 
-    def through(self, things: Iterable[_Thing]) -> Iterator[_Thing]:
+    def count_through(self, things: Iterable[_Thing]) -> Iterator[_Thing]:
         self._start = clock.real_ns()
         for thing in things:
             self.count += 1

@@ -1,4 +1,4 @@
-"""Paths, globs and directories, as the sorted list of files they stand for."""
+"""Turn paths, URLs, globs and directories into a sorted list of files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from stoker import storage
 from stoker.errors import ArgumentError, check_local_path
 
 # How the files of each reader end.
@@ -22,25 +23,26 @@ TARS = (".tar", ".tar.gz", ".tgz")
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 
-def files(paths: Paths, suffixes: tuple[str, ...]) -> list[Path]:
-    """The files that the paths stand for, in an order that does not depend on the file system.
+def files(paths: Paths, suffixes: tuple[str, ...], cache_bytes: int | None = None) -> list[Path]:
+    """The files that the paths name, in an order that does not depend on the file system.
 
     Args:
-        paths: a path, a glob, a directory (its files with one of the suffixes), or several of these.
+        paths: a path, a glob, a directory (its files with one of the suffixes), or several of these; each may be a URL.
         suffixes: which files of a directory count, such as `(".csv", ".csv.gz")`.
+        cache_bytes: the most that copies of files elsewhere may take on this machine.
 
     Raises:
         ArgumentError: there are none.
     """
     if isinstance(paths, str | os.PathLike):
-        return _find(os.fspath(paths), suffixes)
+        return _find(_resolve_local(os.fspath(paths), suffixes, cache_bytes), suffixes)
     try:
         given = [os.fspath(one) for one in paths]
     except TypeError:
         raise ArgumentError(f"give a path, a glob or a list of these, not {type(paths).__name__}") from None
     if not given:
         raise ArgumentError("the list of paths is empty: give at least one")
-    return [path for one in given for path in _find(one, suffixes)]
+    return [path for one in given for path in _find(_resolve_local(one, suffixes, cache_bytes), suffixes)]
 
 
 def name_files(files: list[Path]) -> str:
@@ -48,7 +50,7 @@ def name_files(files: list[Path]) -> str:
     return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
 
-def unreadable(path: str | Path, error: OSError) -> ArgumentError:
+def explain_unreadable(path: str | Path, error: OSError) -> ArgumentError:
     """The error for a file or folder that cannot be read or unpacked, such as a file that was cut off."""
     why = error.strerror or (str(error).splitlines() or ["it is damaged"])[0]
     packed = str(path).lower().endswith(PACKED)
@@ -58,8 +60,34 @@ def unreadable(path: str | Path, error: OSError) -> ArgumentError:
     return ArgumentError(f"{path} cannot be {'unpacked' if packed else 'read'} ({why}): {remedy}")
 
 
-def _find(text: str, suffixes: tuple[str, ...]) -> list[Path]:
+def local_tree(
+    path: str | os.PathLike[str], suffixes: tuple[str, ...], cache_bytes: int | None = None
+) -> Path:
+    """The path of a file, or of a directory with its folders; for a URL, the path of its local copy.
+
+    Args:
+        path: of the directory or the file.
+        suffixes: how the files end that are read.
+        cache_bytes: the most that copies of files elsewhere may take on this machine.
+
+    Raises:
+        ArgumentError: nothing matches the URL, or it cannot be reached.
+    """
+    text = os.fspath(path)
+    if storage.is_url(text):
+        return Path(storage.local_path(text, suffixes, cache_bytes=cache_bytes))
     check_local_path(text)
+    return Path(text).expanduser()
+
+
+def _resolve_local(text: str, suffixes: tuple[str, ...], cache_bytes: int | None) -> str:
+    if storage.is_url(text):
+        return storage.local_path(text, suffixes, deep=False, cache_bytes=cache_bytes)
+    check_local_path(text)
+    return text
+
+
+def _find(text: str, suffixes: tuple[str, ...]) -> list[Path]:
     path = Path(text).expanduser()
     if path.is_file():
         return [path]

@@ -81,7 +81,7 @@ def _encrypt(places: Tensor, functions: Tensor, count: int) -> Tensor:
 
 
 def _walk_back(functions: Tensor, count: int) -> Tensor:
-    """For each pair that stands for no thing, the thing that repeated permuting leads to.
+    """For each pair without an item, the item that repeated permuting leads to.
 
     A place that is sent to such a pair takes that thing instead, so that the things are permuted among themselves. Each
     step doubles how far a pair has come. Pairs that lead only to each other reach no thing; no place is sent there.

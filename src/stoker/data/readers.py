@@ -73,11 +73,13 @@ def csv(
     group: str | None = None,
     time: str | None = None,
     lenient: bool = False,
+    cache_bytes: int | None = None,
 ) -> Dataset:
     """Rows of CSV files with a header, in batches of `({column: tensor}, label)`.
 
     Args:
-        paths: a path, a glob, a directory, or several; `.gz`, `.bz2` and `.zst` are unpacked.
+        paths: a path, a glob, a directory, or several, each of which may be a URL (`s3://bucket/train/*.csv`); `.gz`,
+            `.bz2` and `.zst` are unpacked.
         label: the column to predict; None gives the columns alone.
         batch_size: rows per batch; the last batch may have fewer.
         shuffle: shuffle all rows, differently in each epoch, by the seed and the number of the epoch.
@@ -102,6 +104,8 @@ def csv(
         lenient: read tables as people keep them: numbers with units, currencies and thousands signs, dates in several
             forms, another separator or encoding, uneven rows. A cell that cannot be read is missing, and rows without a
             label are left out; `dataset.features.found` counts them.
+        cache_bytes: for URLs: the most that copies on this machine may take together; the least recently used are
+            removed. By default `STOKER_CACHE_BYTES`, or half of the disk.
 
     Returns:
         A `tf.data.Dataset` with `rows`, `features` and `class_names`; two of them with `validation_split`.
@@ -110,7 +114,7 @@ def csv(
         ArgumentError: a file, a value or an argument is invalid; it is a `ValueError`.
     """
     absent = check_missing(missing)
-    source = CsvFiles(found.files(paths, found.CSV), sep, encoding, absent, lenient and not raw)
+    source = CsvFiles(found.files(paths, found.CSV, cache_bytes), sep, encoding, absent, lenient and not raw)
     passes = (batch_size, shuffle, seed, validation_split, shard, drop_remainder)
     options = TableOptions(
         *passes, label, columns, types, absent, raw, label_mode, cache, group, time, lenient
@@ -125,10 +129,13 @@ def parquet(
     shuffle: bool = False,
     seed: int = 0,
     validation_split: Split = None,
+    *,
+    cache_bytes: int | None = None,
     **options: Unpack[FileOptions],
 ) -> Dataset:
     """Rows of Parquet files; the arguments are those of `csv`."""
-    source = ParquetFiles(found.files(paths, found.PARQUET), check_missing(options.get("missing")))
+    files = found.files(paths, found.PARQUET, cache_bytes)
+    source = ParquetFiles(files, check_missing(options.get("missing")))
     return table(source, TableOptions(batch_size, shuffle, seed, validation_split, label=label, **options))
 
 
@@ -139,11 +146,13 @@ def jsonl(
     shuffle: bool = False,
     seed: int = 0,
     validation_split: Split = None,
+    *,
+    cache_bytes: int | None = None,
     **options: Unpack[FileOptions],
 ) -> Dataset:
     """Rows of files with one JSON object per line; the arguments are those of `csv`."""
     source = JsonLines(
-        found.files(paths, found.JSONL),
+        found.files(paths, found.JSONL, cache_bytes),
         chosen=options.get("columns") is not None or options.get("lenient", False),
         missing=check_missing(options.get("missing")),
     )

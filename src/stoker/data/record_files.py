@@ -19,6 +19,7 @@ from stoker.data.permutation import permute
 from stoker.data.splits import check_sizes, make_datasets
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
+from stoker.storage import origin_of
 from stoker.tf_internals import datasets, pipelines
 from stoker.tf_internals.types import Dataset, DType, Nest, ProtoMessage, Tensor
 
@@ -44,6 +45,7 @@ def tfrecord(
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
     cache: caches.CachePlace = None,
+    cache_bytes: int | None = None,
 ) -> Dataset:
     """Examples of TFRecord files, in batches of `({name: tensor}, label)`.
 
@@ -61,7 +63,7 @@ def tfrecord(
     Raises:
         ArgumentError: a file is damaged, or its records are not `tf.train.Example`.
     """
-    files = found.files(paths, found.RECORDS)
+    files = found.files(paths, found.RECORDS, cache_bytes)
     kinds = {_compression(path) for path in files}
     if len(kinds) > 1:
         raise ArgumentError(
@@ -147,7 +149,7 @@ def _infer_spec(path: Path, compression: str) -> Spec:
             if not example.features.feature:
                 raise ArgumentError(f"{path} holds records that are not tf.train.Example: give features=")
     except tf.errors.DataLossError:
-        raise _damaged(path) from None
+        raise _damage_error(path) from None
     except DecodeError:
         raise ArgumentError(
             f"{path} holds records that are not tf.train.Example: write them as such"
@@ -196,7 +198,7 @@ def _count_records(
             try:
                 counts.append(int(parsed.reduce(np.int64(0), lambda total, some: total + some[0])))
             except tf.errors.DataLossError:
-                raise _damaged(path) from None
+                raise _damage_error(path) from None
             except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
                 # UnicodeDecodeError: TensorFlow's message quotes bytes of a record.
                 raise _explain_misfit(path, compression, spec, given, error) from None
@@ -206,12 +208,12 @@ def _count_records(
         writer.append("counts", np.array(counts, np.int64))
         return writer.finish({"rows": sum(counts)})
 
-    state = [caches.state_of(path) for path in files]
-    source = ["tfrecord", [str(path.resolve()) for path in files], str(sorted(spec.items()))]
+    state = [caches.read_file_state(path) for path in files]
+    source = ["tfrecord", [origin_of(path) for path in files], str(sorted(spec.items()))]
     return caches.load_or_make(count, source, state, where).rows
 
 
-def _damaged(path: Path) -> ArgumentError:
+def _damage_error(path: Path) -> ArgumentError:
     return ArgumentError(
         f"{path} is damaged or cut off: a record is incomplete; create or copy the file again"
     )
@@ -234,13 +236,15 @@ def _explain_misfit(path: Path, compression: str, spec: Spec, given: bool, error
             return ArgumentError(f"{path}, record {number:,} is not a tf.train.Example")
         for name, wanted in spec.items():
             key = getattr(wanted, "value_key", None) or name
-            why = _misfit(features.get(key), wanted, "in features=" if given else "in the records before")
+            why = _describe_misfit(
+                features.get(key), wanted, "in features=" if given else "in the records before"
+            )
             if why:
                 return ArgumentError(f"{path}, record {number:,}: feature {key} {why}")
     return ArgumentError(f"{path}: {error.message if isinstance(error, tf.errors.OpError) else error}")
 
 
-def _misfit(feature: ProtoMessage | None, wanted: tf.io.FixedLenFeature, known: str) -> str:
+def _describe_misfit(feature: ProtoMessage | None, wanted: tf.io.FixedLenFeature, known: str) -> str:
     """Why a feature does not fit its spec; empty if it does."""
     kind = None if feature is None else feature.WhichOneof("kind")
     fixed = isinstance(wanted, tf.io.FixedLenFeature)

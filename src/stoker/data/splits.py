@@ -19,7 +19,7 @@ from stoker.data.order import Order
 from stoker.data.store import Writer
 from stoker.errors import ArgumentError, whole_number
 from stoker.tf_internals.types import Dataset
-from stoker.units import counted
+from stoker.units import quantity
 
 Split = float | tuple[float, ...] | None
 
@@ -131,13 +131,13 @@ def make_datasets(
         dataset = make(order)
         datasets.append(dataset)
         dataset.rows = order.own
-        dataset.for_worker = partial(_for_worker, make if divisible else None, order)
+        dataset.for_worker = partial(_take_worker_share, make if divisible else None, order)
         dataset.features = features
         dataset.class_names = dataset.labels = getattr(features, "labels", None)
     return datasets[0] if len(datasets) == 1 else tuple(datasets)
 
 
-def _for_worker(
+def _take_worker_share(
     make: Callable[[Order], Dataset] | None, order: Order, rank: int, count: int
 ) -> Dataset | None:
     """Every `count`-th row of each batch, so that all workers together read it; None if that is impossible."""
@@ -147,7 +147,7 @@ def _for_worker(
 
 
 def check_sizes(batch_size: int, seed: int, shard: tuple[int, int]) -> tuple[int, int, tuple[int, int]]:
-    """These three as plain numbers.
+    """Check the three, and return them as plain numbers.
 
     Raises:
         ArgumentError: one is invalid.
@@ -171,11 +171,15 @@ def divide(rows: int, shares: Sequence[float], by: By | None, seed: int | None) 
         seed: of the random choice; None holds out the last rows.
 
     Raises:
-        ArgumentError: there are too few rows, groups or times for so many parts.
+        ArgumentError: there are too few rows, groups or times for this many parts.
     """
     if by is not None:
-        return _by_time(rows, shares, by) if by.how == "time" else _by_group(rows, shares, by, seed or 0)
-    order = np.arange(rows) if seed is None else _random(seed).permutation(rows)
+        return (
+            _split_by_time(rows, shares, by)
+            if by.how == "time"
+            else _split_by_group(rows, shares, by, seed or 0)
+        )
+    order = np.arange(rows) if seed is None else _make_generator(seed).permutation(rows)
     parts = np.split(order, rows - np.cumsum([round(share * rows) for share in reversed(shares)])[::-1])
     if not all(len(one) for one in parts):
         raise ArgumentError(
@@ -184,19 +188,19 @@ def divide(rows: int, shares: Sequence[float], by: By | None, seed: int | None) 
     return parts
 
 
-def _random(seed: int) -> np.random.Generator:
+def _make_generator(seed: int) -> np.random.Generator:
     """A random generator; NumPy takes no negative seeds."""
     return np.random.default_rng(seed if seed >= 0 else seed % 2**64)
 
 
-def _by_group(rows: int, shares: Sequence[float], by: By, seed: int) -> list[Integers]:
+def _split_by_group(rows: int, shares: Sequence[float], by: By, seed: int) -> list[Integers]:
     groups, codes, counts = np.unique(by.values, return_inverse=True, return_counts=True)
     if len(groups) <= len(shares):
         raise ArgumentError(
-            f"rows cannot be split by {by.column!r}: it has {counted(len(groups), 'group')}, and "
+            f"rows cannot be split by {by.column!r}: it has {quantity(len(groups), 'group')}, and "
             f"{len(shares) + 1} parts need at least {len(shares) + 1}"
         )
-    mixed = _random(seed).permutation(len(groups))
+    mixed = _make_generator(seed).permutation(len(groups))
     parts = np.empty(len(groups), int)
     parts[mixed] = _cut(counts[mixed], [share * rows for share in shares])
     return [np.flatnonzero(parts[codes] == one) for one in range(len(shares) + 1)]
@@ -216,7 +220,7 @@ def _cut(counts: Integers, wanted: Sequence[float]) -> Integers:
     return parts
 
 
-def _by_time(rows: int, shares: Sequence[float], by: By) -> list[Integers]:
+def _split_by_time(rows: int, shares: Sequence[float], by: By) -> list[Integers]:
     """The parts from the earliest to the latest; rows with the same time stay together."""
     order = np.argsort(by.values, kind="stable")
     times = by.values[order]

@@ -36,7 +36,7 @@ def moments(store: Store, columns: list[Column], mask: Mask | None) -> dict[str,
     found: dict[str, Moments] = {}
     for dtype, names in places(columns).items():
         if dtype != "int32":
-            found |= _of_group(store.array(dtype), names, mask)
+            found |= _compute_group(store.array(dtype), names, mask)
     return found
 
 
@@ -49,9 +49,9 @@ def places(columns: list[Column]) -> dict[str, list[str]]:
     return groups
 
 
-def _of_group(array: Array, names: list[str], mask: Mask | None) -> dict[str, Moments]:
+def _compute_group(array: Array, names: list[str], mask: Mask | None) -> dict[str, Moments]:
     whole = array.dtype.kind == "i"
-    base = _base(array, mask)
+    base = _choose_base(array, mask)
     count = np.zeros(len(names))
     mean = np.zeros(len(names))
     squares = np.zeros(len(names))
@@ -80,7 +80,7 @@ def _of_group(array: Array, names: list[str], mask: Mask | None) -> dict[str, Mo
     }
 
 
-def _base(array: Array, mask: Mask | None) -> Integers:
+def _choose_base(array: Array, mask: Mask | None) -> Integers:
     """A whole number near the values of each column: the first one, rounded."""
     first = array[int(np.argmax(mask))] if mask is not None else array[0]
     if array.dtype.kind == "i":

@@ -36,7 +36,7 @@ _NO_RESERVE = 0x4000
 
 
 class StoreMeta(TypedDict, total=False):
-    """What a store knows of its arrays, as JSON.
+    """What a store knows about its arrays, as JSON.
 
     Attributes:
         rows: of every array.
@@ -156,7 +156,7 @@ def _entry(dtype: str, shape: tuple[int, ...], path: Path) -> StoreEntry:
 
 
 def _map_file(descriptor: int) -> mmap.mmap:
-    """The whole file, mapped as writable: NumPy hands over nothing else.
+    """The whole file, mapped as writable: NumPy shares only writable arrays.
 
     Nobody writes, so no memory is reserved: a file may be larger than memory.
     """

@@ -12,7 +12,7 @@ from stoker import clock
 from stoker.data import paths, statistics
 from stoker.data.array_types import Array
 from stoker.data.arrow_sources import Unfit
-from stoker.data.class_folders import class_folders, names_below
+from stoker.data.class_folders import class_folders, list_names
 from stoker.data.columns import Column, Restart, from_store
 from stoker.data.ingest import TableSource, load_table
 from stoker.data.store import Store
@@ -29,6 +29,9 @@ TOP = 10
 SPEED_S = 2.0
 
 
+_READ = sum((paths.CSV, paths.PARQUET, paths.JSONL, paths.TEXTS, paths.IMAGES, paths.RECORDS, paths.TARS), ())
+
+
 def survey(path: str, sep: str = ",", encoding: str = "utf8") -> Survey:
     """Everything that `stoker data` prints, as JSON.
 
@@ -40,31 +43,32 @@ def survey(path: str, sep: str = ",", encoding: str = "utf8") -> Survey:
 
 def _survey(path: str, sep: str, encoding: str) -> Survey:
     """The survey of a folder for each class, or of the most common kind of file."""
-    root = Path(path).expanduser()
+    path = str(paths.local_tree(path, _READ))
+    root = Path(path)
     if root.is_dir() and class_folders(root):
-        if _most(names_below(root), {"text": paths.TEXTS, "images": paths.IMAGES}) != "text":
-            from stoker.data.other_surveys import of_images
+        if _find_commonest_kind(list_names(root), {"text": paths.TEXTS, "images": paths.IMAGES}) != "text":
+            from stoker.data.other_surveys import survey_images
 
-            return of_images(root)
+            return survey_images(root)
         folders = Folders(root, encoding)
-        return _of_table("text", folders, [encoding], [file.size for file in folders.files])
+        return _survey_table("text", folders, [encoding], [file.size for file in folders.files])
     tables = paths.CSV + paths.PARQUET + paths.JSONL
     kinds = {"table": tables, "text": paths.TEXTS, "records": paths.RECORDS, "tar": paths.TARS}
     files = paths.files(path, sum(kinds.values(), ()))
-    kind = _most([file.name for file in files], kinds)
+    kind = _find_commonest_kind([file.name for file in files], kinds)
     if kind in ("records", "tar"):
-        from stoker.data.other_surveys import of_records, of_tar
+        from stoker.data.other_surveys import survey_records, survey_tar
 
-        return of_records(files) if kind == "records" else of_tar(files)
+        return survey_records(files) if kind == "records" else survey_tar(files)
     if kind == "text":
-        return _of_table("text", Lines(files, encoding), [encoding], _sizes(files))
+        return _survey_table("text", Lines(files, encoding), [encoding], _sizes(files))
     kind, source, files = table_files(path, sep, encoding)
     # The options of a reader called without arguments, so that both share a cache.
     reading = [*([sep, encoding] if kind == "csv" else []), False, None]
-    return _of_table(kind, source, reading, _sizes(files))
+    return _survey_table(kind, source, reading, _sizes(files))
 
 
-def _most(names: list[str], kinds: dict[str, tuple[str, ...]]) -> str | None:
+def _find_commonest_kind(names: list[str], kinds: dict[str, tuple[str, ...]]) -> str | None:
     """The most common kind of file; None if no file has one."""
     counted = Counter(k for name in names for k, suffixes in kinds.items() if name.lower().endswith(suffixes))
     return max(counted, key=lambda kind: counted[kind], default=None)
@@ -74,14 +78,14 @@ def _sizes(files: list[Path]) -> list[int]:
     return [file.stat().st_size for file in files]
 
 
-def _of_table(kind: str, source: TableSource, reading: list[Any], sizes: list[int]) -> Survey:
+def _survey_table(kind: str, source: TableSource, reading: list[Any], sizes: list[int]) -> Survey:
     described = source.columns()
     wanted = [column for column in described if not isinstance(column, Unfit)]
     if not wanted:
         raise ArgumentError(f"{source.name} has no column of numbers or text")
     store = load_table(source, wanted, reading, None)
     columns = from_store(store)
-    rows_per_s = _speed(source, columns)
+    rows_per_s = _measure_speed(source, columns)
     return {
         "format": kind,
         "files": len(sizes),
@@ -90,12 +94,12 @@ def _of_table(kind: str, source: TableSource, reading: list[Any], sizes: list[in
         "cache_bytes": store.bytes,
         "rows_per_s": round(rows_per_s),
         "bytes_per_s": round(rows_per_s * sum(sizes) / store.rows),
-        "columns": [_about(store, columns, column) for column in columns],
+        "columns": [_survey_column(store, columns, column) for column in columns],
         "left_out": [column.name for column in described if isinstance(column, Unfit)],
     }
 
 
-def _speed(source: TableSource, columns: list[Column]) -> float:
+def _measure_speed(source: TableSource, columns: list[Column]) -> float:
     """Rows per second of reading and parsing, from the first seconds of a pass."""
     start, rows, seconds = clock.real_ns(), 0, 0.0
     try:
@@ -105,11 +109,11 @@ def _speed(source: TableSource, columns: list[Column]) -> float:
             if seconds > SPEED_S:
                 break
     except Restart:
-        return _speed(source, columns)
+        return _measure_speed(source, columns)
     return rows / max(seconds, 1e-9)
 
 
-def _about(store: Store, columns: list[Column], column: Column) -> Survey:
+def _survey_column(store: Store, columns: list[Column], column: Column) -> Survey:
     about: Survey = {
         "name": column.name,
         "kind": column.kind,

@@ -17,7 +17,13 @@ _KINDS = {"csv": found.CSV, "parquet": found.PARQUET, "jsonl": found.JSONL}
 
 
 def table_files(
-    paths: found.Paths, sep: str, encoding: str, missing: tuple[str, ...] = (), lenient: bool = False
+    paths: found.Paths,
+    sep: str,
+    encoding: str,
+    missing: tuple[str, ...] = (),
+    lenient: bool = False,
+    *,
+    cache_bytes: int | None = None,
 ) -> tuple[str, TableSource, list[Path]]:
     """The format, the source and the files. If there are several formats, the most common one counts, with a warning.
 
@@ -25,7 +31,7 @@ def table_files(
         ArgumentError: there is no table.
     """
     everything = tuple(suffix for suffixes in _KINDS.values() for suffix in suffixes)
-    files = found.files(paths, everything)
+    files = found.files(paths, everything, cache_bytes)
     counted = {
         kind: [f for f in files if f.name.lower().endswith(suffixes)] for kind, suffixes in _KINDS.items()
     }
@@ -46,13 +52,13 @@ def _warn_of_others(paths: found.Paths, kind: str, counted: dict[str, list[Path]
     others = [file for other, files in counted.items() if other != kind for file in files]
     if others:
         warnings.warn(
-            f"{paths} holds files of several kinds: {found.name_files(counted[kind])} {_be(counted[kind])} read, "
-            f"{found.name_files(others)} {_be(others)} not; give a glob, such as {others[0].with_stem('*')}, to read "
-            "those",
+            f"{paths} holds files of several kinds: {found.name_files(counted[kind])} "
+            f"{_choose_be(counted[kind])} read, {found.name_files(others)} {_choose_be(others)} not; "
+            f"give a glob, such as {others[0].with_stem('*')}, to read those",
             DataWarning,
             stacklevel=2,
         )
 
 
-def _be(files: list[Path]) -> str:
+def _choose_be(files: list[Path]) -> str:
     return "is" if len(files) == 1 else "are"

@@ -15,7 +15,7 @@ from stoker.data.array_types import Array
 from stoker.data.arrow_sources import Unfit
 from stoker.data.cache import CachePlace
 from stoker.data.cells import CellReading
-from stoker.data.columns import Column, DataWarning, check_known, from_store, with_types
+from stoker.data.columns import Column, DataWarning, apply_types, check_known, from_store
 from stoker.data.features import UNKNOWN, Feature, Features
 from stoker.data.ingest import TableSource, load_table
 from stoker.data.labels import Label, check_complete, label_of, values_of
@@ -52,6 +52,10 @@ class TableOptions(Passes):
         return self.group or self.time
 
 
+# Part of the cache's key: raise the number when the same cells are read in another way.
+_LENIENT = "lenient 3"
+
+
 def table(source: TableSource, options: TableOptions, reading: Sequence[object] = ()) -> Dataset:
     """The dataset of a source; two of them with `validation_split`.
 
@@ -62,8 +66,8 @@ def table(source: TableSource, options: TableOptions, reading: Sequence[object] 
     """
     if options.lenient and not options.raw:
         source = LenientTable(source, options.types, check_missing(options.missing), options.label)
-        reading = [*reading, "lenient", options.label]
-    wanted = _wanted(source, options)
+        reading = [*reading, _LENIENT, options.label]
+    wanted = _choose_columns(source, options)
     reading = [*reading, options.raw, options.types, *([options.missing] if options.missing else [])]
     store = load_table(source, wanted, reading, options.cache)
     whole, parts = split_table(store, options, source.name)
@@ -116,8 +120,8 @@ def _divider(store: Store, columns: list[Column], options: TableOptions, name: s
     return By(how, options.divider, np.asarray(values_of(store, column)))
 
 
-def _wanted(source: TableSource, options: TableOptions) -> list[Column]:
-    found = with_types(source.columns(), options.types)
+def _choose_columns(source: TableSource, options: TableOptions) -> list[Column]:
+    found = apply_types(source.columns(), options.types)
     names = [column.name for column in found]
     readable = [c.name for c in found if not (options.lenient and isinstance(c, Unfit))]
     chosen = list(options.columns) if options.columns is not None else readable
@@ -174,7 +178,7 @@ class Table:
                     words,
                     int(self._store.meta["missing"][column.name]),
                     {"D": "days", "s": "seconds"}.get(column.unit, column.unit),
-                    self._reading(column),
+                    self._describe_reading(column),
                 )
             )
         self._tables = [self._table(feature) for feature in features if feature.kind == "category"]
@@ -186,11 +190,11 @@ class Table:
             lambda: statistics.moments(store, columns, mask),
             self._texts,
             self._store.meta.get("found"),
-            next((self._reading(one) for one in columns if one.name == self._options.label), None),
+            next((self._describe_reading(one) for one in columns if one.name == self._options.label), None),
         )
 
-    def _reading(self, column: Column) -> CellReading:
-        """How the cells of a row that a model is to answer are read: as those of the file."""
+    def _describe_reading(self, column: Column) -> CellReading:
+        """How to read the cells of a row sent for prediction: the same way as the cells of the file."""
         found = self._store.meta.get("found", {})
         reading = CellReading(column.kind, unit=column.unit)
         if column.reading:

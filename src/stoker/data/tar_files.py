@@ -32,7 +32,7 @@ KEY = "__key__"
 
 
 def kind_of(extension: str) -> str | None:
-    """What an extension stands for, by its last part; None if unknown."""
+    """What an extension means, judged by its last part; None if unknown."""
     return _KIND_OF.get(extension.rpartition(".")[2])
 
 

@@ -18,6 +18,7 @@ from stoker.data.splits import Passes, Split, make_datasets, orders
 from stoker.data.store import Store, Writer
 from stoker.data.tar_files import KEY, TarSample, choose_extensions, decode, kind_of, samples
 from stoker.errors import ArgumentError
+from stoker.storage import origin_of
 from stoker.tf_internals.types import Dataset, Nest, Tensor
 
 _AT_ONCE = 64
@@ -36,6 +37,7 @@ def tar(
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
     cache: CachePlace = None,
+    cache_bytes: int | None = None,
 ) -> Dataset:
     """Samples of tar files as webdataset writes them, in batches of `({extension: tensor}, label)`.
 
@@ -58,7 +60,7 @@ def tar(
         ArgumentError: a file or an argument is invalid.
     """
     check_size(image_size)
-    shards = found.files(paths, found.TARS)
+    shards = found.files(paths, found.TARS, cache_bytes)
     first = next(samples(shards), None)
     if first is None:
         raise ArgumentError(
@@ -107,8 +109,8 @@ def _load(
         finally:
             writer.close()
 
-    state = [caches.state_of(path) for path in shards]
-    source = ["tar", [str(path.resolve()) for path in shards], extensions, size]
+    state = [caches.read_file_state(path) for path in shards]
+    source = ["tar", [origin_of(path) for path in shards], extensions, size]
     return caches.load_or_make(write, source, state, where)
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 
 from stoker.data.arrow_sources import Unfit
-from stoker.data.class_folders import class_files, state_of
+from stoker.data.class_folders import class_files, read_folder_state
 from stoker.data.columns import Column, Widen, check_known
 from stoker.data.ingest import FileSource, TableSource
-from stoker.data.paths import TEXTS, unreadable
+from stoker.data.paths import TEXTS, explain_unreadable
 from stoker.errors import ArgumentError
+from stoker.storage import origin_of
 
 TEXT, CLASS = "text", "class"
 _FILES = 1024
@@ -29,7 +30,7 @@ class Folders:
         self.files = class_files(root, TEXTS)
 
     def fingerprint(self) -> list[Any]:
-        return [[str(self.root.resolve()), state_of(self.root, self.files)]]
+        return [[origin_of(self.root), read_folder_state(self.root, self.files)]]
 
     def columns(self) -> list[Column]:
         return [Column(TEXT, "text"), Column(CLASS, "category")]
@@ -60,7 +61,7 @@ class Lines(FileSource):
                         texts = pa.array([line.removesuffix("\n") for line in lines])
                         yield pa.RecordBatch.from_arrays([texts], [TEXT])
                 except UnicodeDecodeError:
-                    raise _not_text(str(path), self._encoding) from None
+                    raise _refuse_encoding(str(path), self._encoding) from None
 
 
 class TextColumn:
@@ -108,20 +109,20 @@ def _content(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise explain_unreadable(path, error) from None
 
 
 def _decode(raw: bytes, encoding: str, path: str) -> str:
     try:
         text = raw.decode(encoding)
     except UnicodeDecodeError:
-        raise _not_text(path, encoding) from None
+        raise _refuse_encoding(path, encoding) from None
     if "\0" in text:
-        raise _not_text(path, encoding)
+        raise _refuse_encoding(path, encoding)
     return text
 
 
-def _not_text(path: str, encoding: str) -> ArgumentError:
+def _refuse_encoding(path: str, encoding: str) -> ArgumentError:
     return ArgumentError(
         f"{path} is not {encoding} text: if it is text, give its encoding, such as encoding='latin-1'"
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from stoker.data import paths as found
 from stoker.data.cache import CachePlace
@@ -16,7 +15,7 @@ from stoker.data.table_files import table_files
 from stoker.data.tables import TableOptions, split_table
 from stoker.data.text_files import CLASS, TEXT, Folders, Lines, TextColumn
 from stoker.data.word_ids import WordIds
-from stoker.errors import ArgumentError, check_local_path, whole_number
+from stoker.errors import ArgumentError, whole_number
 from stoker.tf_internals.types import Dataset, Tensor
 
 
@@ -39,6 +38,7 @@ def text(
     cache: CachePlace = None,
     group: str | None = None,
     time: str | None = None,
+    cache_bytes: int | None = None,
 ) -> Dataset:
     """Texts in batches: `(strings, class index)` from a folder for each class, strings alone from files of lines.
 
@@ -72,9 +72,10 @@ def text(
                 raise ArgumentError(
                     f"{name}={value!r} is a column of a table: name that of the texts with column="
                 )
-        source = _source(paths, encoding)
+        source = _source(paths, encoding, cache_bytes)
     else:
-        source = _column(paths, column, label, group or time, sep, encoding)
+        rows = table_files(paths, sep, encoding, cache_bytes=cache_bytes)[1]
+        source = _column(rows, column, label, group or time)
     columns = source.columns()
     reading = [encoding] if column is None else [encoding, sep, column, label, group or time]
     store = load_table(source, columns, reading, cache)
@@ -104,18 +105,15 @@ def text(
     return make_datasets(parts, make, table.features)
 
 
-def _source(paths: found.Paths, encoding: str) -> TableSource:
+def _source(paths: found.Paths, encoding: str, cache_bytes: int | None) -> TableSource:
     if isinstance(paths, str | os.PathLike):
-        check_local_path(paths)
-        root = Path(paths).expanduser()
+        paths = root = found.local_tree(paths, found.TEXTS, cache_bytes)
         if root.is_dir() and class_folders(root):
             return Folders(root, encoding)
-    return Lines(found.files(paths, found.TEXTS), encoding)
+    return Lines(found.files(paths, found.TEXTS, cache_bytes), encoding)
 
 
-def _column(
-    paths: found.Paths, column: str, label: str | None, divided_by: str | None, sep: str, encoding: str
-) -> TableSource:
+def _column(table: TableSource, column: str, label: str | None, divided_by: str | None) -> TableSource:
     if column == label:
         raise ArgumentError(f"column={column!r} and label={label!r} must be different columns")
-    return TextColumn(table_files(paths, sep, encoding)[1], column, label, divided_by)
+    return TextColumn(table, column, label, divided_by)

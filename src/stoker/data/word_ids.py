@@ -75,7 +75,7 @@ class WordIds:
         Args:
             order: of the rows.
             labels: gives the labels of chosen rows, in the graph; None for ids alone.
-            most: cut texts off after so many words.
+            most: cut texts off after this many words.
         """
         window = order.batch_size * _WINDOW
 
@@ -160,7 +160,7 @@ def _split(table: Table, training: Order, numbers: BinaryIO) -> tuple[Integers, 
 
 
 def _vocabulary(counted: dict[bytes, int], max_tokens: int) -> tuple[list[str], Array]:
-    """The words that `TextVectorization.adapt` would keep: the most frequent; of equals, the last by their bytes.
+    """The words that `TextVectorization.adapt` would keep: the most frequent; among equals, the last in byte order.
 
     Returns:
         The words, and the id of every word that was counted.

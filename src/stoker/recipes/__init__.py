@@ -19,18 +19,24 @@ from stoker.lazy import import_when_used
 
 if TYPE_CHECKING:
     from stoker.recipes.baselines import image_baselines, table_baselines, text_baselines
+    from stoker.recipes.budget import Budget
     from stoker.recipes.directory import Run
     from stoker.recipes.ejecting import eject
     from stoker.recipes.frozen import asked_once
     from stoker.recipes.images import image
+    from stoker.recipes.pixels import image_rivals
     from stoker.recipes.precisions import precision
     from stoker.recipes.progress import Progress, Trained
     from stoker.recipes.rivals import table_rivals
     from stoker.recipes.rows import Rows, balanced_weights, rows_of, weighted
     from stoker.recipes.tables import table
     from stoker.recipes.texts import text
+    from stoker.recipes.tfidf import text_rivals
 
 _HOMES = {
+    "Budget": "stoker.recipes.budget",
+    "text_rivals": "stoker.recipes.tfidf",
+    "image_rivals": "stoker.recipes.pixels",
     "Progress": "stoker.recipes.progress",
     "Rows": "stoker.recipes.rows",
     "Run": "stoker.recipes.directory",
@@ -51,6 +57,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Budget",
     "Progress",
     "Rows",
     "Run",
@@ -60,6 +67,7 @@ __all__ = [
     "eject",
     "image",
     "image_baselines",
+    "image_rivals",
     "precision",
     "rows_of",
     "table",
@@ -67,6 +75,7 @@ __all__ = [
     "table_rivals",
     "text",
     "text_baselines",
+    "text_rivals",
     "weighted",
 ]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypedDict
 
+from stoker import clock, storage
 from stoker.data.class_folders import is_text
 from stoker.errors import ArgumentError, check_local_path, whole_number
 
@@ -27,11 +29,15 @@ class RunOptions(TypedDict, total=False):
     fresh: bool
     eject: str | None
     overwrite: bool
+    started_ns: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
     """How a recipe trains, and where its run is kept; `recipes.table` describes the fields.
+
+    Attributes:
+        started_ns: when the time for everything began, as `clock.now_ns` counts.
 
     Raises:
         ArgumentError: a field is invalid.
@@ -45,6 +51,7 @@ class RunRequest:
     fresh: bool = False
     eject: str | None = None
     overwrite: bool = False
+    started_ns: int = field(default_factory=lambda: clock.now_ns())
 
     def __post_init__(self) -> None:
         whole_number("seed", self.seed, 0, _LARGEST_SEED)
@@ -58,7 +65,7 @@ class RunRequest:
 
     @property
     def time_s(self) -> float | None:
-        """The longest that training may take; None for no limit."""
+        """The longest that everything may take; None for no limit."""
         return None if self.time is None else seconds_of(self.time)
 
 
@@ -76,7 +83,7 @@ def seconds_of(time: str | float) -> float:
 
 
 def path_of(data: str | os.PathLike[str]) -> str:
-    """The path of the data.
+    """The path or the URL of the data.
 
     Raises:
         ArgumentError: it is something else, such as a frame or a list, or a path that is not valid text.
@@ -84,7 +91,8 @@ def path_of(data: str | os.PathLike[str]) -> str:
     if isinstance(data, str | os.PathLike) and isinstance(path := os.fspath(data), str):
         if not is_text(path):
             raise ArgumentError(f"data={os.fsencode(path)!r} is a path that is not UTF-8: rename it")
-        check_local_path(path)
+        if not storage.is_url(path):
+            check_local_path(path)
         return path
     frame = "; write a frame to a file first, with to_parquet" if hasattr(data, "to_parquet") else ""
     raise ArgumentError(
@@ -114,3 +122,18 @@ def check_columns(**columns: str | None) -> None:
     group, time_column = columns.get("group"), columns.get("time_column")
     if group is not None and time_column is not None:
         raise ArgumentError(f"group={group!r} and time_column={time_column!r}: split the rows by one of them")
+
+
+def find_chosen_model(only: str | None, models: Mapping[str, str]) -> str | None:
+    """The model to export as the report calls it; None for the best one.
+
+    Args:
+        only: as the caller names it.
+        models: the report's names by those that callers may give.
+
+    Raises:
+        ArgumentError: there is no such model.
+    """
+    if only not in (None, *models):
+        raise ArgumentError(f"only={only!r} must be {', '.join(map(repr, models))}")
+    return None if only is None else models[only]

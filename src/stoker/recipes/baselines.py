@@ -25,7 +25,7 @@ LINEAR = "linear"
 BOOSTED = "boosted trees"
 TFIDF = "TF-IDF + linear"
 SUPPORT = "support vectors"
-_MOST_FOR_SUPPORT = 6_000
+MOST_FOR_SUPPORT = 6_000
 _FEW_ROWS = 10_000
 MOST_CODES = 254
 # Of a table's linear model; the middle one is scikit-learn's default.
@@ -45,6 +45,14 @@ def check_installed() -> None:
         raise StokerError(
             "recipes need scikit-learn for their baselines: install it with pip install 'stoker[recipes]'"
         )
+
+
+def import_models() -> None:
+    """Import scikit-learn's models, so that the first training is not blamed for the seconds this takes."""
+    import sklearn.ensemble
+    import sklearn.feature_extraction.text
+    import sklearn.linear_model
+    import sklearn.svm  # noqa: F401
 
 
 def table_baselines(
@@ -74,13 +82,17 @@ def image_baselines(train: Rows, test: Rows, *, classes: int, balanced: bool = F
         CONSTANT: constant(train.labels, len(test), classes, balanced),
         LINEAR: _linear(flat[0], flat[1], train.labels, classes, balanced),
     }
-    if len(train) <= _MOST_FOR_SUPPORT and len(np.unique(train.labels)) > 1:
+    if len(train) <= MOST_FOR_SUPPORT and len(np.unique(train.labels)) > 1:
         machine = SVC(class_weight="balanced" if balanced else None).fit(flat[0], train.labels)
-        # It gives no probabilities; a softmax over its margins is good enough to compare losses.
-        margins = machine.decision_function(flat[1])
-        margins = np.stack([-margins, margins], 1) if margins.ndim == 1 else margins
-        found[SUPPORT] = _all_classes(_softmax(margins), machine.classes_, classes)
+        found[SUPPORT] = support_answers(machine, flat[1], classes)
     return found
+
+
+def support_answers(machine: Estimator, rows: Matrix, classes: int) -> Array:
+    """The answers of support vectors: a softmax over their margins, which is good enough to compare losses."""
+    margins = machine.decision_function(rows)
+    margins = np.stack([-margins, margins], 1) if margins.ndim == 1 else margins
+    return _fill_in_classes(_softmax(margins), machine.classes_, classes)
 
 
 def _softmax(margins: Array) -> Array:
@@ -109,7 +121,7 @@ def linear_model(classes: int, balanced: bool, penalty: float = 1.0) -> Estimato
 def _linear(train: Matrix, test: Matrix, labels: Array, classes: int, balanced: bool) -> Array:
     if classes and len(known := np.unique(labels)) == 1:
         # All rows to learn from have the same class.
-        return _all_classes(np.ones((test.shape[0], 1)), known, classes)
+        return _fill_in_classes(np.ones((test.shape[0], 1)), known, classes)
     model = linear_model(classes, balanced)
     fit_quietly(model, train, labels)
     return answer(model, test, classes)
@@ -129,13 +141,13 @@ def fit_quietly(model: Estimator, train: Matrix, labels: Array) -> None:
 def answer(model: Estimator, rows: Matrix, classes: int) -> Array:
     """A model's answers: a probability for every class, or a number."""
     if classes:
-        return _all_classes(model.predict_proba(rows), model.classes_, classes)
+        return _fill_in_classes(model.predict_proba(rows), model.classes_, classes)
     numbers: Array = model.predict(rows)
     return numbers
 
 
-def _all_classes(probabilities: Array, known: Array, classes: int) -> Array:
-    """A column for every class, also for those that no training row has."""
+def _fill_in_classes(probabilities: Array, known: Array, classes: int) -> Array:
+    """Add a column for each class that no training row has."""
     whole = np.zeros((len(probabilities), classes))
     whole[:, known] = probabilities
     return whole

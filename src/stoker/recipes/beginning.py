@@ -16,6 +16,7 @@ from stoker import files
 from stoker.errors import ArgumentError
 from stoker.recipes import baselines, directory
 from stoker.recipes.arguments import RunRequest
+from stoker.recipes.budget import Budget
 from stoker.recipes.ejecting import Settings, eject, program
 from stoker.recipes.progress import say
 from stoker.recipes.scores import Result
@@ -47,7 +48,7 @@ def begin(
     if request.epochs is not None:
         settings = dataclasses.replace(settings, epochs=request.epochs)
     sign = _sign(settings, read)
-    name = request.name or f"{_plain(words)}-{sign[:6]}"
+    name = request.name or f"{_make_file_name(words)}-{sign[:6]}"
     if name == directory.LATEST:
         raise ArgumentError(f"name={name!r} is reserved for the link to the last run: give another name")
     if Path(name).name != name or name in (".", ".."):
@@ -69,12 +70,14 @@ def begin(
         return done
     _write(where, kind, settings, sign)
     say(f"stoker: {where}")
-    result: Result = importlib.import_module(f"stoker.recipes.programs.{kind}").main(settings)
+    result: Result = importlib.import_module(f"stoker.recipes.programs.{kind}").main(
+        settings, Budget(request.time_s, request.started_ns)
+    )
     return result
 
 
 def _sign(settings: Settings, read: Iterable[Path]) -> str:
-    """A hash of the settings and of the state of the files, which tells one run from another."""
+    """A hash of the settings and of the state of the files, which identifies a run."""
     asked = {key: value for key, value in dataclasses.asdict(settings).items() if key not in _ASIDE}
     # Runs from before these settings existed can still be resumed.
     for name, usual in (("missing", ()), ("types", ()), ("only", None), ("lenient", True)):
@@ -85,7 +88,7 @@ def _sign(settings: Settings, read: Iterable[Path]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _plain(words: Iterable[str]) -> str:
+def _make_file_name(words: Iterable[str]) -> str:
     return "-".join(re.sub(r"[^A-Za-z0-9_.]+", "-", word).strip("-.")[:40] or "data" for word in words)
 
 

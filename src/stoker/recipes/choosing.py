@@ -35,7 +35,7 @@ def choose_weights(
         return mean_loss(labels, np.asarray(mixed), classes=classes, balanced=balanced)
 
     alone = min(({name: 1.0} for name in predictions), key=loss)
-    together = min(_mixes(list(predictions)), key=loss, default=alone)
+    together = min(_list_mixes(list(predictions)), key=loss, default=alone)
     return together if loss(together) < _WORTH * loss(alone) else alone
 
 
@@ -45,7 +45,7 @@ def mean_loss(labels: Array, answers: Array, *, classes: int = 0, balanced: bool
     return float(np.average(_losses(labels, answers, classes), weights=weights))
 
 
-def _mixes(names: list[str]) -> Iterator[dict[str, float]]:
+def _list_mixes(names: list[str]) -> Iterator[dict[str, float]]:
     """All mixes of two models or more."""
     for parts in itertools.product(range(_PARTS + 1), repeat=len(names)):
         shares = {name: part / _PARTS for name, part in zip(names, parts, strict=True) if part}

@@ -12,9 +12,10 @@ import numpy as np
 from stoker.data.array_types import Array, Mask
 from stoker.data.class_folders import class_files, class_folders
 from stoker.data.labels import ClassName
+from stoker.data.paths import local_tree
 from stoker.errors import ArgumentError
 from stoker.recipes.progress import say
-from stoker.units import counted
+from stoker.units import quantity
 
 MOST_CLASSES = 1_000
 LEAST_ROWS = 20
@@ -57,7 +58,7 @@ def check_classes(what: str, labels: Array, names: Sequence[ClassName] | None) -
     """
     if len(labels) < LEAST_ROWS:
         raise ArgumentError(
-            f"{what} has {counted(len(labels), 'row')}: a recipe needs {LEAST_ROWS} or more, to hold some out"
+            f"{what} has {quantity(len(labels), 'row')}: a recipe needs {LEAST_ROWS} or more, to hold some out"
         )
     values = np.unique(labels)
     if len(values) < 2:
@@ -84,7 +85,7 @@ def _report_few(few: list[tuple[ClassName, int]]) -> None:
         others = len(few) - 1
         more = f", and {others} more {'classes have' if others > 1 else 'class has'} few" if others else ""
         say(
-            f"stoker: class {name!r} has {counted(count, 'row')}{more}: collect more, merge classes, or leave those "
+            f"stoker: class {name!r} has {quantity(count, 'row')}{more}: collect more, merge classes, or leave those "
             "rows out"
         )
 
@@ -113,13 +114,13 @@ def batch_size(rows: int, wanted: int) -> int:
     return int(2 ** int(np.log2(min(most, wanted))))
 
 
-def files_below(folder: str, *endings: str) -> list[Path]:
+def list_files(folder: str, *endings: str) -> list[Path]:
     """The files that are read from a folder with a folder for each class, in order.
 
     Raises:
         ArgumentError: it is not a folder, or a class has no files.
     """
-    root = Path(folder).expanduser()
+    root = local_tree(folder, endings)
     # The reader refuses a folder without class folders: it knows what else it could be.
     return [Path(file.path) for file in class_files(root, endings)] if class_folders(root) else []
 
@@ -132,13 +133,13 @@ def check_target(name: str, labels: Array) -> None:
     """
     what = f"target {name!r}"
     _check_size(what, labels, "correct these rows, or leave them out")
-    if (value := _too_small(labels, _SMALLEST_TARGET)) is not None:
+    if (value := _find_largest_if_small(labels, _SMALLEST_TARGET)) is not None:
         raise ArgumentError(
             f"{what} has values too small to be learned in float32, such as {value:g}: scale them up"
         )
 
 
-def check_column(name: str, values: Array) -> None:
+def check_learnable_column(name: str, values: Array) -> None:
     """Check that the numbers of an input column can be learned from.
 
     Raises:
@@ -149,9 +150,9 @@ def check_column(name: str, values: Array) -> None:
     )
 
 
-def too_small(values: Array) -> str | None:
+def explain_too_small(values: Array) -> str | None:
     """Why a network would see only zeros in an input column; None if it would not."""
-    value = _too_small(values, _SMALLEST)
+    value = _find_largest_if_small(values, _SMALLEST)
     return (
         None if value is None else f"its values, such as {value:g}, are too small for float32: scale them up"
     )
@@ -172,10 +173,10 @@ def _check_size(what: str, values: Array, remedy: str) -> None:
 def _place(values: Array, found: Mask, noun: str) -> str:
     """How many there are, and which is the first."""
     row, count = int(np.argmax(found)), int(found.sum())
-    return f"{counted(count, noun)}, {'the first ' * (count > 1)}in row {row + 1:,} ({values[row]:g})"
+    return f"{quantity(count, noun)}, {'the first ' * (count > 1)}in row {row + 1:,} ({values[row]:g})"
 
 
-def _too_small(values: Array, least: float) -> float | None:
+def _find_largest_if_small(values: Array, least: float) -> float | None:
     """The largest value if all are nearer to zero than this, but not all zero; otherwise None."""
     if values.dtype.kind != "f":
         return None
@@ -183,7 +184,7 @@ def _too_small(values: Array, least: float) -> float | None:
     return largest if 0 < largest < least else None
 
 
-def looks_like(words: Sequence[str]) -> str | None:
+def describe_values(words: Sequence[str]) -> str | None:
     """What the values of a column look like and how to write them, for a message; None for plain words."""
     some = [word.strip() for word in islice(words, _CHECKED) if word.strip()]
     dates = [word for word in some if _DATES.fullmatch(word)]

@@ -28,22 +28,21 @@ from stoker import files
 from stoker.data.array_types import Array
 from stoker.data.labels import ClassName
 from stoker.data.layer_names import any_column_names
-from stoker.doctor.report.page.data import portable
-from stoker.errors import ArgumentError, StokerError
-from stoker.recipes.choosing import ENSEMBLE, choose_weights
+from stoker.doctor.report.page.data import make_portable
+from stoker.recipes.budget import Budget
 from stoker.recipes.ejecting import Settings
 from stoker.recipes.progress import Trained, say
 from stoker.recipes.reading import describe_reading
-from stoker.recipes.report import describe_model, doubts, report, worst
+from stoker.recipes.report import describe_model, find_worst, list_doubts, report
 from stoker.recipes.rows import Inputs, Rows, count_repeated, example_rows
-from stoker.recipes.scores import Contender, Result, Score, contest, importance, verdict
+from stoker.recipes.scores import Contender, Result, Score, contest, importance, name_contender, verdict
+from stoker.recipes.winner import NETWORK, Winner, WinnerChoice
 from stoker.serve.export import child
-from stoker.tf_internals.types import Dataset, Model
+from stoker.tf_internals.types import Dataset
 
 if TYPE_CHECKING:
-    from stoker.recipes.rivals import Rival
+    from stoker.recipes.rival_training import Rival
 
-NETWORK = "network"
 RESULT = "result.json"
 BUNDLE = "bundle"
 REPORT = "report.html"
@@ -106,6 +105,9 @@ class Run:
         classes: list[ClassName] | None = None,
         balanced: bool = False,
         ids: Callable[[Inputs], Inputs] | None = None,
+        raw: Dataset | None = None,
+        budget: Budget | None = None,
+        all_rows: bool = False,
     ) -> Result:
         """Choose the model that is best on the validation rows, compare it, export it, and write the report.
 
@@ -119,7 +121,10 @@ class Run:
             only: export this model ("network", "linear", "boosted trees"), whichever is best.
             classes: the names of the classes; None if numbers are predicted.
             balanced: all classes count the same.
-            ids: makes what the model takes from the inputs of the test rows; None if it takes them as they are.
+            ids: makes what the networks take from the inputs of the test rows; None if they take them as they are.
+            raw: the dataset of raw inputs, if `train` has something else.
+            budget: what was cut for lack of time; a run with cuts goes on if it is started again.
+            all_rows: train the chosen model again for the bundle, on all these rows, after its scores were measured.
 
         Returns:
             The result, as in `result.json`.
@@ -127,22 +132,25 @@ class Run:
         Raises:
             StokerError: nothing was trained.
         """
+        budget = budget or Budget()
         stopped = next((one.stopped for one in tried if one.stopped), None)
         tried = [one for one in tried if one.curves]
-        if not tried:
-            raise StokerError(
-                "training stopped before the end of its first epoch: there is nothing to keep yet"
-            )
-        best = min(tried, key=lambda one: one.loss)
-        given = test.inputs if ids is None else ids(test.inputs)
+        best = min(tried, key=lambda one: one.loss, default=None)
         count = len(classes or ())
-        answers = {NETWORK: _predict(best.model, given, classes), **_answers_of(peers, test)}
-        shares = {NETWORK: 1.0}
-        model = best.model
-        if validation is not None and not isinstance(peers, Mapping):
-            model, shares = _choose(best.model, peers, validation, train, classes, balanced, only)
-        exported = _name_model(shares)
-        own = _predict(model, given, classes) if model is not best.model else answers[NETWORK]
+        choice = WinnerChoice(
+            None if best is None else best.model,
+            peers,
+            train,
+            classes=count,
+            balanced=balanced,
+            ids=ids,
+            raw=raw,
+            learn_again=None if best is None else best.learn_again,
+        )
+        answers = choice.answers(test)
+        winner = choice.choose(validation, only)
+        exported = winner.name
+        own = answers[exported] if exported == NETWORK else winner.predict(test.inputs)
         # The exported model comes first: the others are compared with it.
         contenders = contest(
             test.labels,
@@ -151,12 +159,17 @@ class Run:
             balanced=balanced,
             seed=self.settings.seed,
         )
-        result = {
+        final = winner
+        if all_rows and validation is not None and stopped != "interrupted":
+            final = _train_on_all(choice, winner, seen.join(validation).join(test), budget)
+        result: Result = {
             "recipe": self.kind,
-            "state": stopped or FINISHED,
+            "state": stopped or ("time" if budget.cuts else FINISHED),
+            "cuts": budget.cuts,
             "settings": dataclasses.asdict(self.settings),
-            "network": best.name,
-            "exported": shares,
+            "network": None if best is None else best.name,
+            "exported": winner.shares,
+            "learned_from_all_rows": final is not winner,
             "networks": {
                 one.name: {"loss": one.loss, "epochs": len(one.curves), "curves": one.curves} for one in tried
             },
@@ -173,52 +186,56 @@ class Run:
             # A program that was ejected before has no list of what was left out.
             left_out = getattr(self.settings, "left_out", ())
             result["reading"] = describe_reading(
-                train.features, int(train.rows), self.settings.target, left_out
+                train.features, int(train.rows), self.settings.target, left_out, of="training rows"
             )
         if isinstance(test.inputs, Mapping):
             result["importance"] = importance(
-                lambda inputs: _predict(model, inputs, classes),
+                winner.predict,
                 test,
                 classes=count,
                 balanced=balanced,
                 seed=self.settings.seed,
             )
-        self._export(model, best, train, contenders[0], result, example_rows(train, seen))
-        self._write(result, report(result, own, test, train.features, _pictures(own, test)))
+        self._export(final, best, contenders[0], result, example_rows(train, seen))
+        self._write(result, report(result, own, test, train.features, _choose_pictures(own, test)))
         show(result)
         return result
 
     def _export(
         self,
-        model: Model,
-        best: Trained,
-        train: Dataset,
+        winner: Winner,
+        best: Trained | None,
         contender: Contender,
         result: Result,
         examples: Inputs,
     ) -> None:
         scores = {name: score.value for name, score in contender.scores.items()}
         stoker.export(
-            model,
+            winner.model,
             self.directory / BUNDLE,
-            features=train,
+            features=winner.features,
             examples=examples,
             evaluation={name: value for name, value in scores.items() if np.isfinite(value)},
             lineage={
                 "recipe": self.kind,
                 "data": self.data,
                 "run": self._kept.id,
-                "network": best.name,
+                **({} if best is None else {"network": best.name}),
                 "model": contender.name,
-                **self._labels_in(train),
+                **self._labels_in(winner.features),
             },
+            scores_once=True,
             overwrite=True,
         )
-        self._kept.log(len(best.curves), {f"test {name}": value for name, value in scores.items()})
-        self._kept.params(network=best.name, exported=contender.name, verdict=result["verdict"])
+        self._kept.log(
+            0 if best is None else len(best.curves), {f"test {name}": value for name, value in scores.items()}
+        )
+        if best is not None:
+            self._kept.params(network=best.name)
+        self._kept.params(exported=contender.name, verdict=result["verdict"])
 
     def _labels_in(self, train: Dataset) -> dict[str, object]:
-        """Where the labels of further rows are, and how to score them: `stoker evaluate` reads it."""
+        """Where to find the labels of new rows and how to score them, for `stoker evaluate`."""
         names = ("target", "column", "balanced")
         found = {name: one for name in names if (one := getattr(self.settings, name, None))}
         reading = getattr(train.features, "label_reading", None)
@@ -231,70 +248,33 @@ class Run:
             self._kept.uses(Path(self.data))
         self._kept.artifact(self.directory / BUNDLE, kind="bundle")
         self._kept.artifact(self.directory / REPORT, kind="page")
-        text = json.dumps(portable(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(make_portable(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         files.write_atomically(self.directory / RESULT, text)
         _link_latest(self.directory)
 
 
-def _answers_of(peers: Mapping[str, Array] | Sequence[Rival], rows: Rows) -> dict[str, Array]:
-    if isinstance(peers, Mapping):
-        return dict(peers)
-    return {one.name: one.predict(rows) for one in peers}
+def _train_on_all(choice: WinnerChoice, winner: Winner, rows: Rows, budget: Budget) -> Winner:
+    """The chosen model, trained again on all rows; as it was if there is no time, or after Ctrl-C."""
+    if not budget.has_time_again():
+        budget.cut("No time to train the model on all rows: the bundle holds the one that was scored.")
+        return winner
+    say(f"  training {name_contender(winner.name)} on all {len(rows):,} rows")
+    try:
+        return choice.train_winner(winner, rows)
+    except KeyboardInterrupt:
+        budget.cut(
+            "Interrupted before the model had learned from all rows: the bundle holds the one that was scored."
+        )
+        return winner
 
 
-def _choose(
-    network: Model,
-    rivals: Sequence[Rival],
-    validation: Rows,
-    train: Dataset,
-    classes: list[ClassName] | None,
-    balanced: bool,
-    only: str | None,
-) -> tuple[Model, dict[str, float]]:
-    """The model to export, and the weights of its members by name."""
-    from stoker.recipes.rivals import mix
-
-    builders = {NETWORK: lambda: network, **{one.name: one.build for one in rivals if one.build is not None}}
-    if only is not None:
-        if only not in builders:
-            raise ArgumentError(f"only={only!r}: this data gives no such model that can be exported")
-        return builders[only](), {only: 1.0}
-    answers = {NETWORK: _predict(network, validation.inputs, classes)}
-    answers |= {
-        one.name: one.validation for one in rivals if one.build is not None and one.validation is not None
-    }
-    count = len(classes or ())
-    shares = choose_weights(validation.labels, answers, classes=count, balanced=balanced)
-    models = [builders[name]() for name in shares]
-    if len(models) == 1:
-        return models[0], shares
-    return mix(models, list(shares.values()), train.features, count), shares
-
-
-def _name_model(shares: Mapping[str, float]) -> str:
-    return next(iter(shares)) if len(shares) == 1 else ENSEMBLE
-
-
-def _predict(model: Model, inputs: Inputs, classes: list[ClassName] | None) -> Array:
-    """Probabilities of the classes, or a number for each row."""
-    if isinstance(inputs, Mapping) and any(one.dtype == np.float64 for one in inputs.values()):
-        # Keras rounds arrays to float32, but takes a dataset as it is: so does a server.
-        import tensorflow as tf
-
-        inputs = tf.data.Dataset.from_tensor_slices(dict(inputs)).batch(1024)
-        answers: Array = stoker.predict(model, inputs, verbose=0)
-    else:
-        answers = stoker.predict(model, inputs, batch_size=1024, verbose=0)
-    return answers if classes else answers.reshape(-1)
-
-
-def _pictures(answers: Array, test: Rows) -> list[bytes] | None:
+def _choose_pictures(answers: Array, test: Rows) -> list[bytes] | None:
     """The images of the worst mistakes."""
     if isinstance(test.inputs, Mapping) or test.inputs.ndim != 4:
         return None
     import tensorflow as tf
 
-    return [tf.io.encode_png(test.inputs[row]).numpy() for row in worst(answers, test.labels)]
+    return [tf.io.encode_png(test.inputs[row]).numpy() for row in find_worst(answers, test.labels)]
 
 
 def show(result: Result) -> None:
@@ -309,7 +289,7 @@ def show(result: Result) -> None:
     say("")
     say(f"  {result['verdict'][0].upper()}{result['verdict'][1:]}.")
     say(f"  The bundle holds {describe_model(result)}.")
-    for doubt in doubts(result):
+    for doubt in list_doubts(result):
         say(f"  {doubt}")
     say(f"  bundle: {result['bundle']}   report: {result['report']}")
 

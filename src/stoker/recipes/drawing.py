@@ -20,7 +20,7 @@ class Chart:
     """A frame with axes, and lines and dots in it."""
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float], names: tuple[str, str]) -> None:
-        self._x, self._y = _apart(x), _apart(y)
+        self._x, self._y = _widen_if_equal(x), _widen_if_equal(y)
         self._parts = [*self._axes(names)]
 
     def _place(self, x: float, y: float) -> tuple[float, float]:
@@ -35,11 +35,11 @@ class Chart:
             right, _ = self._place(self._x[1], value)
             parts.append(f'<path class="grid" d="M{left:.1f} {top:.1f}H{right:.1f}"/>')
             place = f'x="{left - 6:.1f}" y="{top + 4:.1f}" text-anchor="end"'
-            parts.append(f'<text class="tick" {place}>{short_number(value)}</text>')
+            parts.append(f'<text class="tick" {place}>{format_short(value)}</text>')
         for value in _ticks(*self._x):
             left, top = self._place(value, self._y[0])
             place = f'x="{left:.1f}" y="{top + 16:.1f}" text-anchor="middle"'
-            parts.append(f'<text class="tick" {place}>{short_number(value)}</text>')
+            parts.append(f'<text class="tick" {place}>{format_short(value)}</text>')
         parts.append(
             f'<text class="tick" x="{_WIDTH / 2}" y="{_HEIGHT - 10}" text-anchor="middle">{escape(names[0])}</text>'
         )
@@ -77,7 +77,7 @@ def bars(rows: Sequence[tuple[str, float]], label: str) -> str:
             f'<rect class="length" x="{left:.0f}" y="{top + 5}" width="{length:.1f}" height="14" rx="2"/>'
         )
         parts.append(
-            f'<text class="tick" x="{left + 6 + length:.1f}" y="{top + 16}">{short_number(value)}</text>'
+            f'<text class="tick" x="{left + 6 + length:.1f}" y="{top + 16}">{format_short(value)}</text>'
         )
     return _svg(f"{left + 360 + 76:.0f} {24 * len(rows) + 4}", label, parts)
 
@@ -112,7 +112,7 @@ def matrix(counts: Array, names: Sequence[str]) -> str:
     return _svg(size, "confusion matrix", parts)
 
 
-def short_number(value: float) -> str:
+def format_short(value: float) -> str:
     """At most three significant digits and a letter for thousands, without an exponent: 92.3k."""
     if not math.isfinite(value):
         return str(value)
@@ -151,7 +151,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return sorted({float(round(one)) for one in places}) if high - low >= 8 else places
 
 
-def _apart(ends: tuple[float, float]) -> tuple[float, float]:
+def _widen_if_equal(ends: tuple[float, float]) -> tuple[float, float]:
     low, high = ends
     return (low, high) if high > low else (low - 0.5, low + 0.5)
 

@@ -1,17 +1,20 @@
-"""The scores of a bundle on labelled rows: those of the recipe's report."""
+"""Score a bundle on labelled rows, with the scores of the recipe's report."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
+from stoker.data import paths
 from stoker.data.array_types import Array
 from stoker.data.cells import BadCellError, CellReading
+from stoker.data.csv_repair import is_footer
 from stoker.errors import ArgumentError
 from stoker.recipes.scores import Score, contest
 from stoker.serve.bulk import answer_chunk
@@ -30,12 +33,14 @@ class FileEvaluation:
         rows: how many were scored.
         unlabelled: rows without a label, or with one that cannot be read.
         unknown: labels that are no class of the model, with the number of rows.
+        footers: totals and notes at the end of CSV files, which training leaves out, too.
         scores: by metric.
     """
 
     rows: int
     unlabelled: int
     unknown: dict[str, int]
+    footers: int
     scores: dict[str, Score]
 
 
@@ -58,12 +63,14 @@ def evaluate_rows(
     truths: list[float] = []
     answers: list[Array] = []
     unknown: Counter[str] = Counter()
-    unlabelled = 0
-    for chunk in chunks:
-        cells = _labels_of(chunk, target)
+    unlabelled = footers = 0
+    for chunk, is_last in _mark_ends(chunks):
+        left_out = _count_footers(chunk) if is_last else 0
+        footers += left_out
+        cells = _labels_of(chunk, target)[: len(chunk) - left_out]
         found = [read(cell) for cell in cells]
         outputs = answer_chunk(predictor, chunk)
-        given = np.asarray(outputs["scores"] if labels is not None else _only(outputs))
+        given = np.asarray(outputs["scores"] if labels is not None else _take_only_output(outputs))
         known = {number: one for number, one in enumerate(found) if isinstance(one, int | float)}
         unlabelled += sum(one is None for one in found)
         unknown.update(one for one in found if isinstance(one, str))
@@ -78,7 +85,27 @@ def evaluate_rows(
         classes=len(labels or ()),
         balanced=balanced,
     )
-    return FileEvaluation(len(truths), unlabelled, dict(unknown.most_common()), own.scores)
+    return FileEvaluation(len(truths), unlabelled, dict(unknown.most_common()), footers, own.scores)
+
+
+def _mark_ends(chunks: Iterable[RowChunk]) -> Iterator[tuple[RowChunk, bool]]:
+    """Each chunk, and whether it is the last one of its file."""
+    before = None
+    for chunk in chunks:
+        if before is not None:
+            yield before, before.source != chunk.source
+        before = chunk
+    if before is not None:
+        yield before, True
+
+
+def _count_footers(chunk: RowChunk) -> int:
+    """How many rows at the end of a CSV file are totals or notes."""
+    if not chunk.source.lower().endswith(paths.CSV):
+        return 0
+    rows = reversed(list(zip(*(chunk.columns[name] for name in chunk.shown), strict=True)))
+    ends = (is_footer([str(cell or "") for cell in row], len(row)) for row in rows)
+    return sum(1 for _ in itertools.takewhile(bool, ends))
 
 
 def _explain_nothing(target: str | None, unknown: Mapping[str, int]) -> str:
@@ -99,7 +126,9 @@ def _labels_of(chunk: RowChunk, target: str | None) -> list[object]:
 def _class_reader(labels: tuple[str, ...]) -> LabelReader:
     """A function that gives the number of a class, the text of an unknown one, or None without a label."""
     known: dict[str, int] = {label: number for number, label in enumerate(labels)}
-    numbers = {_as_number(label): number for label, number in known.items() if _as_number(label) is not None}
+    numbers = {
+        _parse_number(label): number for label, number in known.items() if _parse_number(label) is not None
+    }
     truths = {"true": "True", "false": "False"}
 
     def read(cell: object) -> int | str | None:
@@ -109,12 +138,12 @@ def _class_reader(labels: tuple[str, ...]) -> LabelReader:
         if not text.strip():
             return None
         plain = truths.get(text.strip().lower(), text.strip())
-        return known.get(plain, numbers.get(_as_number(plain), text))
+        return known.get(plain, numbers.get(_parse_number(plain), text))
 
     return read
 
 
-def _as_number(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     try:
         return float(text)
     except ValueError:
@@ -138,7 +167,7 @@ def _number_reader(predictor: Predictor) -> LabelReader:
     return read
 
 
-def _only(outputs: Mapping[str, Array]) -> Array:
+def _take_only_output(outputs: Mapping[str, Array]) -> Array:
     if len(outputs) != 1:
         raise ArgumentError(
             f"the bundle gives {', '.join(outputs)}: only classes or one number can be scored"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import warnings
 from collections.abc import Callable, Sequence
@@ -18,14 +17,16 @@ from stoker.data import augmenting
 from stoker.data.class_folders import class_files
 from stoker.data.image_files import fault_of
 from stoker.data.image_reader import check_size
-from stoker.data.paths import IMAGES
-from stoker.errors import ArgumentError
-from stoker.recipes.arguments import RunOptions, RunRequest, path_of
+from stoker.data.paths import IMAGES, local_tree
+from stoker.errors import ArgumentError, find_nearest
+from stoker.recipes.arguments import RunOptions, RunRequest, find_chosen_model, path_of
+from stoker.recipes.baselines import LINEAR
 from stoker.recipes.beginning import begin
 from stoker.recipes.data_checks import are_uneven, batch_size, check_classes, report_odd_classes
 from stoker.recipes.precisions import choose_precision
 from stoker.recipes.programs.image import Settings, read
 from stoker.recipes.scores import Result
+from stoker.recipes.winner import NETWORK
 from stoker.tf_internals.types import Model
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ _FILTERS = (32, 64, 128, 256)
 _LARGEST, _LARGEST_FOR_BASE, _LEAST_FOR_BASE = 96, 160, 96
 # How many images are opened to learn their size and colours.
 _OPENED = 40
+# What `only` may name, and what the report calls it.
+_MODELS = {"network": NETWORK, "linear": LINEAR}
 
 
 def image(
@@ -44,9 +47,10 @@ def image(
     base: str | None = None,
     weights: str | None = None,
     augment: Sequence[str] | None = None,
+    only: str | None = None,
     **options: Unpack[RunOptions],
 ) -> Result | None:
-    """Train, compare and export a network that tells the class of an image.
+    """Train, compare and export a network that classifies images.
 
     Args:
         data: a folder with a folder for each class.
@@ -56,13 +60,14 @@ def image(
         weights: a file with the weights of the base, if not those that Keras has or downloads.
         augment: changes to the training images, as `stoker.data.images` names them; by default they depend on whether
             the images have colours.
+        only: export this model, "network" or "linear", even if another one is better.
 
     The other arguments, what is returned and what is raised are those of `table`.
     """
     path = path_of(data)
     run = RunRequest(**options)
     check_size(size, "size")
-    found = class_files(Path(path).expanduser(), IMAGES)
+    found = class_files(local_tree(path, IMAGES), IMAGES)
     seen, colours = _inspect([file.path for file in found])
     classes = np.array([file.class_name for file in found])
     check_classes(f"the class in {path}", classes, None)
@@ -80,6 +85,7 @@ def image(
         balanced=are_uneven(classes),
         precision=choose_precision(),
         batch_size=batch_size(len(found), 16 if len(found) < 1000 else 32),
+        only=find_chosen_model(only, _MODELS),
         seed=run.seed,
         time_s=run.time_s,
     )
@@ -150,7 +156,7 @@ def _on(base: str, weights: str | None, settings: Settings) -> Settings:
             build(weights=settings.weights, include_top=False, input_shape=(*settings.size, 3), pooling="avg")
         except Exception as error:  # noqa: BLE001 - Keras raises it if there is no network
             _check_size_for(base, build, settings.size)
-            raise _no_weights(base, weights, error) from None
+            raise _explain_missing_weights(base, weights, error) from None
     return settings
 
 
@@ -166,9 +172,8 @@ def _application(base: str) -> Callable[..., Model]:
     if base in known:
         build: Callable[..., Model] = getattr(keras.applications, base)
         return build
-    by_small = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(str(base).lower(), by_small, n=1)
-    hint = f"did you mean {by_small[close[0]]!r}?" if close else f"there are {', '.join(known)}"
+    near = find_nearest(str(base), known)
+    hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
     raise ArgumentError(f"base={base!r} is not a model in keras.applications; {hint}")
 
 
@@ -187,7 +192,7 @@ def _check_size_for(base: str, build: Callable[..., Model], size: tuple[int, int
         ) from None
 
 
-def _no_weights(base: str, weights: str | None, error: Exception) -> ArgumentError:
+def _explain_missing_weights(base: str, weights: str | None, error: Exception) -> ArgumentError:
     if weights is None:
         return ArgumentError(
             f"the weights of {base} are not in Keras' cache and cannot be downloaded ({_first_line(error)}): give a "

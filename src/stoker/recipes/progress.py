@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 import sys
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import keras
 
+from stoker import clock
 from stoker.logs import PROGRESS, REPLACED
 from stoker.tf_internals.types import Model, Tensor
-from stoker.units import counted
+from stoker.units import quantity
+
+if TYPE_CHECKING:
+    from stoker.recipes.rows import Rows
 
 # Between two updates of the line on a terminal.
 _EVERY_S = 0.5
+
+
+def _now_s() -> float:
+    return clock.now_ns() / 1e9
 
 
 class TimeIsUp(KeyboardInterrupt):
@@ -32,6 +40,7 @@ class Trained:
         loss: the lowest validation loss.
         curves: what Keras logged, by epoch.
         stopped: what ended the training early, "interrupted" or "time"; otherwise None.
+        learn_again: trains such a network on other rows, for as many epochs as this one needed.
     """
 
     name: str
@@ -39,6 +48,7 @@ class Trained:
     loss: float
     curves: list[dict[str, float]]
     stopped: str | None = None
+    learn_again: Callable[[Rows], Model] | None = None
 
 
 class ProgressState(TypedDict):
@@ -67,7 +77,7 @@ class Progress(keras.callbacks.Callback):
         self.used_s = 0.0
         self.best = math.inf
         self.stopped: str | None = None
-        self._since = self._shown = time.monotonic()
+        self._since = self._shown = _now_s()
 
     def get_state(self) -> ProgressState:
         """What a checkpoint keeps."""
@@ -76,12 +86,16 @@ class Progress(keras.callbacks.Callback):
     def set_state(self, state: ProgressState) -> None:
         """Resume from a checkpoint."""
         self.curves, self.used_s, self.best = list(state["curves"]), state["used_s"], state["best"]
-        self._since = time.monotonic()
+        self._since = _now_s()
 
     def _used_s(self) -> float:
-        return self.used_s + time.monotonic() - self._since
+        return self.used_s + _now_s() - self._since
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Tensor] | None = None) -> None:
+        self._check_time()
+
+    def on_test_batch_end(self, batch: int, logs: dict[str, Tensor] | None = None) -> None:
+        """The time may also be up in a long validation."""
         self._check_time()
 
     def on_predict_batch_end(self, batch: int, logs: dict[str, Tensor] | None = None) -> None:
@@ -89,21 +103,21 @@ class Progress(keras.callbacks.Callback):
         self._check_time()
 
     def _check_time(self) -> None:
-        if self.time_s is not None and time.monotonic() - self._since > self.time_s:
+        if self.time_s is not None and _now_s() - self._since > self.time_s:
             raise TimeIsUp
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Tensor] | None = None) -> None:
         self.curves.append({name: float(value) for name, value in (logs or {}).items()})
         self.best = min(self.best, self.curves[-1].get("val_loss", math.inf))
-        if sys.stdout.isatty() and time.monotonic() - self._shown > _EVERY_S:
-            self._shown = time.monotonic()
+        if sys.stdout.isatty() and _now_s() - self._shown > _EVERY_S:
+            self._shown = _now_s()
             PROGRESS.info("  %s", self._line(epoch), extra=REPLACED)
 
     def _line(self, epoch: int) -> str:
         epochs = int(self.params.get("epochs") or 0)
         left = self._used_s() / (epoch + 1) * (epochs - epoch - 1)
         if self.time_s is not None:
-            left = min(left, self.time_s - (time.monotonic() - self._since))
+            left = min(left, self.time_s - (_now_s() - self._since))
         return (
             f"{self.name}: epoch {epoch + 1}, validation loss {self.curves[-1].get('val_loss', math.nan):.4g}, "
             f"best {self.best:.4g}, at most {_duration(left)} left"
@@ -118,7 +132,7 @@ class Progress(keras.callbacks.Callback):
         why = {"time": ", its time is up", "interrupted": ", interrupted", None: ""}[self.stopped]
         done = "no epoch finished yet"
         if self.curves:
-            done = f"{counted(len(self.curves), 'epoch')}, validation loss {self.best:.4g}"
+            done = f"{quantity(len(self.curves), 'epoch')}, validation loss {self.best:.4g}"
         say(f"  {self.name}: {done}, {_duration(self._used_s())}{why}")
         return Trained(self.name, model, self.best, self.curves, self.stopped)
 

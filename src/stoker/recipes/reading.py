@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 
 from stoker.data.features import Feature, Features
 from stoker.recipes.progress import say
-from stoker.units import counted
+from stoker.units import quantity
 
 _KINDS = {"whole": "whole number", "truth": "true or false", "text": "free text"}
 # More columns than this are not listed on the terminal, unless there is something to say about them.
@@ -33,7 +33,7 @@ class TableReading(TypedDict):
 
 
 def describe_reading(
-    features: Features, rows: int, target: str, left_out: Sequence[tuple[str, str]]
+    features: Features, rows: int, target: str, left_out: Sequence[tuple[str, str]], of: str = ""
 ) -> TableReading:
     """What was read how.
 
@@ -42,22 +42,27 @@ def describe_reading(
         rows: how many there are.
         target: the column to predict.
         left_out: columns that are not learned from, and why.
+        of: which rows these are, if not all: `training rows`.
     """
     found = features.found
     gone = {name for name, _ in left_out}
-    columns = [_describe(one, rows, found) for one in features.values() if one.name not in gone]
+    columns = [_describe(one, rows, found, of) for one in features.values() if one.name not in gone]
     how = found.get("how", {}).get(target)
     columns.append(
-        {"column": target, "read": how or "as it is", "note": _join("the target", _bad(target, found))}
+        {
+            "column": target,
+            "read": how or "as it is",
+            "note": _join("the target", _describe_bad_cells(target, found)),
+        }
     )
     columns += [{"column": name, "read": "", "note": why} for name, why in left_out]
     notes = list(found.get("notes", ()))
     if found.get("unlabelled"):
-        notes.append(f"{counted(found['unlabelled'], 'row')} without a value in {target!r} left out")
+        notes.append(f"{quantity(found['unlabelled'], 'row')} without a value in {target!r} left out")
     return {"columns": columns, "notes": notes}
 
 
-def _describe(feature: Feature, rows: int, found: Mapping[str, Any]) -> ColumnReading:
+def _describe(feature: Feature, rows: int, found: Mapping[str, Any], of: str) -> ColumnReading:
     how = found.get("how", {}).get(feature.name, "")
     read, note = _KINDS.get(feature.kind, feature.kind), ""
     if feature.kind in ("category", "text"):
@@ -66,20 +71,24 @@ def _describe(feature: Feature, rows: int, found: Mapping[str, Any]) -> ColumnRe
         read = how
     if feature.kind == "category":
         different = len(feature.vocabulary or ()) - 1
-        read = f"category, {counted(different, 'value')}"
+        read = f"category, {quantity(different, 'value')}{f' in the {of}' if of else ''}"
         if different > max(_MANY_VALUES, _MANY_FOR_ROWS * rows) and not note:
             note = f"many values for {rows:,} rows"
-    missing = f"{feature.missing:,} missing" if feature.missing else ""
-    return {"column": feature.name, "read": read, "note": _join(note, missing, _bad(feature.name, found))}
+    missing = f"{feature.missing:,} missing{f' in the {of}' if of else ''}" if feature.missing else ""
+    return {
+        "column": feature.name,
+        "read": read,
+        "note": _join(note, missing, _describe_bad_cells(feature.name, found)),
+    }
 
 
-def _bad(name: str, found: Mapping[str, Any]) -> str:
+def _describe_bad_cells(name: str, found: Mapping[str, Any]) -> str:
     """The cells that could not be read."""
     count = found.get("bad", {}).get(name)
     if not count:
         return ""
     shown = ", ".join(f"{_shorten(text)!r} in row {row:,}" for row, text in found["shown"].get(name, ()))
-    return f"{counted(count, 'unreadable cell')} taken as missing: {shown}"
+    return f"{quantity(count, 'unreadable cell')} taken as missing: {shown}"
 
 
 def _shorten(text: str) -> str:
@@ -95,15 +104,15 @@ def print_reading(reading: TableReading) -> None:
     columns = reading["columns"]
     listed = columns if len(columns) <= _MOST_LISTED else [one for one in columns if one["note"]]
     name_width = min(_WIDEST, max(len(one["column"]) for one in columns))
-    read_width = max((len(_word(one)) for one in listed), default=0)
+    read_width = max((len(_describe_kind(one)) for one in listed), default=0)
     for one in listed:
         name = _shorten(one["column"])
-        say(f"  {name:<{name_width}}  {_word(one):<{read_width}}  {one['note']}".rstrip())
+        say(f"  {name:<{name_width}}  {_describe_kind(one):<{read_width}}  {one['note']}".rstrip())
     if len(listed) < len(columns):
-        say(f"  and {counted(len(columns) - len(listed), 'more column')}")
+        say(f"  and {quantity(len(columns) - len(listed), 'more column')}")
     for note in reading["notes"]:
         say(f"  {note}")
 
 
-def _word(one: ColumnReading) -> str:
+def _describe_kind(one: ColumnReading) -> str:
     return one["read"] or "left out"

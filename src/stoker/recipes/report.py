@@ -48,7 +48,7 @@ def report(
         answers: of the exported model, for the test rows.
         test: the raw test rows.
         features: of a table: what the ids of its categories stand for.
-        pictures: of the rows that `worst` gives, as PNG.
+        pictures: of the rows that `find_worst` gives, as PNG.
     """
     classes = result["classes"]
     verdict, data = result["verdict"], result["settings"]["data"]
@@ -67,14 +67,14 @@ def report(
         )
         parts.append(_section("Calibration", _calibration(answers, test.labels)))
     if result.get("importance"):
-        parts.append(_section("What matters to it", _important(result)))
+        parts.append(_section("What matters to it", _draw_importance(result)))
     parts.append(_section("The worst mistakes", _mistakes(answers, test, classes, features, pictures)))
     if result.get("reading"):
-        parts.append(_section("How the table was read", _reading(result["reading"])))
+        parts.append(_section("How the table was read", _draw_reading(result["reading"])))
     return _page(data, "".join(parts))
 
 
-def _reading(reading: TableReading) -> str:
+def _draw_reading(reading: TableReading) -> str:
     notes = "".join(f"<li>{escape(note)}</li>" for note in reading["notes"])
     rows = [
         [escape(one["column"]), escape(one["read"] or "left out"), escape(one["note"])]
@@ -83,7 +83,7 @@ def _reading(reading: TableReading) -> str:
     return (f'<ul class="notes">{notes}</ul>' if notes else "") + _table(["column", "read as", ""], rows)
 
 
-def worst(answers: Array, labels: Array) -> Array:
+def find_worst(answers: Array, labels: Array) -> Array:
     """The rows with the worst mistakes, the worst first."""
     if answers.ndim == 1:
         wrong = np.abs(answers - labels)
@@ -98,20 +98,20 @@ def _section(title: str, body: str) -> str:
 
 
 def _chips(result: Result) -> str:
-    best = result["networks"][result["network"]]
+    best = result["networks"].get(result["network"], {"epochs": 0})
     shown = {
         "training rows": f"{result['rows']['train']:,}",
         "test rows": f"{result['rows']['test']:,}",
         "held out": _name_split(result["settings"]),
         "exported": describe_model(result),
-        "network": result["network"],
+        "network": result["network"] or "none",
         "epochs": best["epochs"],
         "state": result["state"],
     }
     chips = "".join(
         f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in shown.items()
     )
-    notes = "".join(f"<li>{escape(note)}</li>" for note in doubts(result))
+    notes = "".join(f"<li>{escape(note)}</li>" for note in list_doubts(result))
     return f'<dl class="chips">{chips}</dl>' + (f'<ul class="notes">{notes}</ul>' if notes else "")
 
 
@@ -124,9 +124,14 @@ def describe_model(result: Result) -> str:
     return f"a mix of {', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def doubts(result: Result) -> list[str]:
+def list_doubts(result: Result) -> list[str]:
     """Reasons why the figures may be misleading, a sentence each."""
-    found = []
+    found = list(result.get("cuts", ()))
+    if result.get("learned_from_all_rows"):
+        found.append(
+            "The model in the bundle was trained again on all rows. The figures are those of the same model before it "
+            "learned from the test rows."
+        )
     if result["repeated"]:
         found.append(
             f"{result['repeated']:,} of the {result['rows']['test']:,} test rows are also among the training rows: "
@@ -230,7 +235,7 @@ def _calibration(answers: Array, labels: Array) -> str:
     return lead + chart.svg("calibration")
 
 
-def _important(result: Result) -> str:
+def _draw_importance(result: Result) -> str:
     metric = next(iter(result["contenders"][0]["scores"]))
     lead = (
         f'<p class="lead">How much worse {escape(metric)} gets when the values of a column are shuffled.</p>'
@@ -245,7 +250,7 @@ def _mistakes(
     features: Mapping[str, Feature],
     pictures: Sequence[bytes] | None,
 ) -> str:
-    rows = worst(answers, test.labels)
+    rows = find_worst(answers, test.labels)
     if not len(rows):
         return "<p>There are none: every test row is right.</p>"
     if pictures is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -22,12 +22,20 @@ from stoker.recipes.baselines import (
     PENALTIES,
     Estimator,
     answer,
-    constant,
     fit_quietly,
     linear_model,
     vectorizer,
 )
-from stoker.recipes.choosing import mean_loss
+from stoker.recipes.budget import Budget
+from stoker.recipes.rival_answers import final_answer
+from stoker.recipes.rival_training import (
+    Rival,
+    RivalKind,
+    RivalTask,
+    constant_rival,
+    knows_all_classes,
+    train_rivals,
+)
 from stoker.recipes.rows import Rows
 from stoker.tf_internals.types import Model, Tensor
 
@@ -43,30 +51,10 @@ Margins: TypeAlias = Callable[[Mapping[str, Tensor]], Tensor]
 
 
 @dataclass(frozen=True)
-class Rival:
-    """A trained model beside the network.
-
-    Attributes:
-        name: as the report has it.
-        predict: the answers for rows: probabilities of the classes, or numbers.
-        build: makes the Keras model that gives the same answers; None if it cannot be one.
-        validation: the answers for the validation rows, before the model learned from these, too.
-    """
-
-    name: str
-    predict: Callable[[Rows], Array]
-    build: Callable[[], Model] | None = None
-    validation: Array | None = None
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What the rivals learn."""
+class _Task(RivalTask):
+    """What the rivals of a table learn."""
 
     features: Features
-    classes: int
-    balanced: bool
-    seed: int
 
 
 def table_rivals(
@@ -77,6 +65,7 @@ def table_rivals(
     classes: int = 0,
     balanced: bool = False,
     seed: int = 0,
+    budget: Budget | None = None,
 ) -> list[Rival]:
     """A constant, a linear model and boosted trees, trained on the columns of a table.
 
@@ -87,36 +76,16 @@ def table_rivals(
         classes: how many classes the labels have; 0 for numbers.
         balanced: all classes count the same.
         seed: of the boosted trees.
+        budget: the time there is.
     """
-    task = _Task(features, classes, balanced, seed)
-    kinds: dict[str, list[Callable[[Rows], Rival]]] = {
-        CONSTANT: [partial(_constant, task)],
-        LINEAR: [partial(_linear, task, penalty) for penalty in PENALTIES],
-    }
-    if any(features[name].kind != "text" for name in features):
-        kinds[BOOSTED] = [partial(_boosted, task)]
-    if classes and len(np.unique(train.labels)) == 1:
-        # There is nothing to learn: every model answers as the constant does.
-        kinds = {name: [partial(_constant, task, name=name)] for name in kinds}
-    return [_train(ways, train, validation, task) for ways in kinds.values()]
-
-
-def _train(
-    ways: Sequence[Callable[[Rows], Rival]], train: Rows, validation: Rows | None, task: _Task
-) -> Rival:
-    """The best of several ways to train a model, trained again on all rows."""
-    if validation is None:
-        return ways[len(ways) // 2](train)
-    answers = [way(train).predict(validation) for way in ways]
-    losses = [
-        mean_loss(validation.labels, one, classes=task.classes, balanced=task.balanced) for one in answers
+    task = _Task(classes, balanced, seed, budget or Budget(), features)
+    kinds = [
+        RivalKind(CONSTANT, [partial(constant_rival, task)], power=0.0),
+        RivalKind(LINEAR, [partial(_linear, task, penalty) for penalty in PENALTIES]),
     ]
-    best = int(np.argmin(losses))
-    return replace(ways[best](train.joined(validation)), validation=answers[best])
-
-
-def _constant(task: _Task, train: Rows, name: str = CONSTANT) -> Rival:
-    return Rival(name, lambda rows: constant(train.labels, len(rows), task.classes, task.balanced))
+    if any(features[name].kind != "text" for name in features):
+        kinds.append(RivalKind(BOOSTED, [partial(_boosted, task)]))
+    return train_rivals(kinds, train, validation, task)
 
 
 def _linear(task: _Task, penalty: float, train: Rows) -> Rival:
@@ -124,7 +93,7 @@ def _linear(task: _Task, penalty: float, train: Rows) -> Rival:
     model = linear_model(task.classes, task.balanced, penalty)
     fit_quietly(model, encoder.encode(train), train.labels)
     build = None
-    if _knows_all_classes(model, task.classes) and not encoder.has_texts:
+    if knows_all_classes(model, task.classes) and not encoder.has_texts:
         build = _builder(task, lambda inputs: encoder.margins(model, inputs))
     return Rival(LINEAR, lambda rows: answer(model, encoder.encode(rows), task.classes), build)
 
@@ -147,7 +116,7 @@ def _boosted(task: _Task, train: Rows) -> Rival:
 
     fit_quietly(model, columns(train), train.labels)
     build = None
-    if _knows_all_classes(model, classes) and trees.can_convert(model):
+    if knows_all_classes(model, classes) and trees.can_convert(model):
         taken = [
             trees.TreeColumn(name, size, tuple(np.unique(train.inputs[name]).tolist()))
             if short
@@ -158,39 +127,18 @@ def _boosted(task: _Task, train: Rows) -> Rival:
     return Rival(BOOSTED, lambda rows: answer(model, columns(rows), classes), build)
 
 
-def _knows_all_classes(model: Estimator, classes: int) -> bool:
-    return not classes or len(model.classes_) == classes
-
-
 def _builder(task: _Task, margins: Margins) -> Callable[[], Model]:
     def build() -> Model:
-        inputs = task.features.inputs(avoid=_NAMES)
-        found = margins(inputs)
-        if not task.classes:
-            return keras.Model(inputs, _named_number(found))
-        if task.classes == 2:
-            # One number for two classes: half of it for the second class, and half against the first.
-            half = ops.multiply(found, 0.5)
-            found = keras.layers.Concatenate(dtype="float64", name="logits")([ops.negative(half), half])
-        return keras.Model(inputs, keras.layers.Softmax(name="probabilities")(ops.cast(found, "float32")))
+        inputs = table_inputs(task.features)
+        return keras.Model(inputs, final_answer(margins(inputs), task.classes))
 
     return build
 
 
-def _named_number(found: Tensor) -> Tensor:
-    return keras.layers.Activation("linear", name="prediction")(ops.cast(found, "float32"))
-
-
-def mix(models: Sequence[Model], weights: Sequence[float], features: Features, classes: int) -> Model:
-    """The weighted mean of the answers of several models, as one model."""
-    inputs = features.inputs(avoid=_NAMES)
-    answers = [ops.multiply(model(inputs), weight) for model, weight in zip(models, weights, strict=True)]
-    total = keras.layers.Add(name="weights")(answers)
-    if not classes:
-        return keras.Model(inputs, _named_number(total))
-    # The softmax of logarithms of probabilities is these probabilities: the model ends as a classifier does.
-    logits = ops.log(ops.maximum(total, keras.config.epsilon() ** 2))
-    return keras.Model(inputs, keras.layers.Softmax(name="probabilities")(logits))
+def table_inputs(features: Features) -> dict[str, Tensor]:
+    """A Keras input for each column of a model here."""
+    found: dict[str, Tensor] = features.inputs(avoid=_NAMES)
+    return found
 
 
 class _LinearColumns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -34,14 +34,28 @@ class Rows:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def joined(self, others: Rows) -> Rows:
-        """These rows of a table, and the others after them."""
-        inputs = {name: np.concatenate([self.inputs[name], others.inputs[name]]) for name in self.inputs}
+    def join(self, others: Rows) -> Rows:
+        """These rows, and the others after them."""
+        inputs = _map_inputs(lambda one, other: np.concatenate([one, other]), self.inputs, others.inputs)
         return Rows(inputs, np.concatenate([self.labels, others.labels]))
 
-    def shuffled(self, column: str, order: Array) -> Rows:
+    def sample(self, count: int) -> Rows:
+        """This many of the rows, evenly spread; all if there are fewer."""
+        if count >= len(self):
+            return self
+        chosen = np.linspace(0, len(self) - 1, count).astype(int)
+        return Rows(_map_inputs(lambda one: one[chosen], self.inputs), self.labels[chosen])
+
+    def shuffle_column(self, column: str, order: Array) -> Rows:
         """The same rows with the values of one column in another order."""
         return Rows({**self.inputs, column: self.inputs[column][order]}, self.labels)
+
+
+def _map_inputs(change: Callable[..., Array], *inputs: Inputs) -> Inputs:
+    """Change the array, or the arrays of each column."""
+    if not isinstance(inputs[0], Mapping):
+        return change(*inputs)
+    return {name: change(*(one[name] for one in inputs)) for name in inputs[0]}
 
 
 def rows_of(dataset: Dataset, most: int | None = None) -> Rows:
@@ -62,10 +76,10 @@ def rows_of(dataset: Dataset, most: int | None = None) -> Rows:
     if not inputs:
         raise ArgumentError("a part of the data is smaller than one batch: use a smaller batch size")
     if isinstance(inputs[0], Mapping):
-        joined: Inputs = {name: _join([one[name] for one in inputs], most) for name in inputs[0]}
+        joined: Inputs = {name: _join_rows([one[name] for one in inputs], most) for name in inputs[0]}
     else:
-        joined = _join(inputs, most)
-    return Rows(joined, _join(labels, most))
+        joined = _join_rows(inputs, most)
+    return Rows(joined, _join_rows(labels, most))
 
 
 def example_rows(dataset: Dataset, rows: Rows) -> Inputs:
@@ -77,10 +91,10 @@ def example_rows(dataset: Dataset, rows: Rows) -> Inputs:
     if not isinstance(rows.inputs, Mapping):
         some = rows.inputs[chosen]
         return {"text": some} if some.dtype == object else some
-    return {name: _as_text(dataset.features[name], one[chosen]) for name, one in rows.inputs.items()}
+    return {name: _decode_category(dataset.features[name], one[chosen]) for name, one in rows.inputs.items()}
 
 
-def _as_text(feature: Feature, values: Array) -> Array:
+def _decode_category(feature: Feature, values: Array) -> Array:
     if feature.kind != "category" or values.dtype == object:
         return values
     # The first word stands for a missing value.
@@ -88,7 +102,7 @@ def _as_text(feature: Feature, values: Array) -> Array:
     return words[values]
 
 
-def _join(parts: list[Array], most: int | None) -> Array:
+def _join_rows(parts: list[Array], most: int | None) -> Array:
     whole = np.concatenate(parts)
     return whole if most is None else whole[:most]
 
@@ -123,7 +137,7 @@ def count_repeated(rows: Rows, among: Rows) -> int:
 
 def _keys(rows: Rows) -> Iterator[tuple[object, ...]]:
     if isinstance(rows.inputs, Mapping):
-        columns = [_plain(rows.inputs[name]) for name in sorted(rows.inputs)]
+        columns = [_list_comparable(rows.inputs[name]) for name in sorted(rows.inputs)]
     elif rows.inputs.ndim == 1:
         columns = [rows.inputs.tolist()]
     else:
@@ -131,8 +145,8 @@ def _keys(rows: Rows) -> Iterator[tuple[object, ...]]:
     return zip(*columns, rows.labels.tolist(), strict=True)
 
 
-def _plain(column: Array) -> list[object]:
-    """Values that compare as equal; None stands for NaN, which never does."""
+def _list_comparable(column: Array) -> list[object]:
+    """Values that compare as equal; NaN, which never does, becomes None."""
     if column.dtype.kind == "f":
         return [None if value != value else value for value in column.tolist()]
     values: list[object] = column.tolist()

@@ -89,7 +89,7 @@ def contest(
         seed: of the resamples.
         resamples: how many; with 0, the intervals are unknown.
     """
-    metrics = _for_classes(classes, balanced) if classes else _for_numbers()
+    metrics = _list_class_metrics(classes, balanced) if classes else _list_number_metrics()
     first = next(iter(metrics))
     sign = 1.0 if first in _HIGHER_IS_BETTER else -1.0
     drawn = {
@@ -100,8 +100,8 @@ def contest(
     found = []
     for name, (values, draws) in drawn.items():
         gap = sign * (own_draws[first] - draws[first])
-        behind = Score(sign * (own[first] - values[first]), *_ends(gap))
-        scores = {metric: Score(values[metric], *_ends(draws[metric])) for metric in metrics}
+        behind = Score(sign * (own[first] - values[first]), *_find_interval(gap))
+        scores = {metric: Score(values[metric], *_find_interval(draws[metric])) for metric in metrics}
         found.append(Contender(name, scores, behind))
     return found
 
@@ -120,21 +120,21 @@ def verdict(contenders: list[Contender]) -> str:
     ours, theirs = format_score(first.scores[metric].value), format_score(best.scores[metric].value)
     if best.behind.high < 0:
         gain = Score(-best.behind.value, -best.behind.high, -best.behind.low)
-        return f"{other} {_win(best)}: {metric} {theirs} against {ours}, better by {gain}"
+        return f"{other} {_conjugate_win(best)}: {metric} {theirs} against {ours}, better by {gain}"
     if best.behind.low > 0:
         rest = ", the best baseline" if first.name == "network" else ", the next best"
-        return f"{own} {_win(first)}: {metric} {ours} against {theirs} of {other}{rest}"
+        return f"{own} {_conjugate_win(first)}: {metric} {ours} against {theirs} of {other}{rest}"
     return f"{own} and {other} are tied: {metric} {ours} and {theirs}, within the noise"
 
 
-def _win(contender: Contender) -> str:
+def _conjugate_win(contender: Contender) -> str:
     return "win" if contender.name.endswith("s") else "wins"
 
 
 _Metric = Callable[[Array, Array], float]
 
 
-def _for_numbers() -> dict[str, _Metric]:
+def _list_number_metrics() -> dict[str, _Metric]:
     def rmse(y: Array, p: Array) -> float:
         return float(np.sqrt(np.mean((y - p) ** 2)))
 
@@ -148,7 +148,7 @@ def _for_numbers() -> dict[str, _Metric]:
     return {"RMSE": rmse, "MAE": lambda y, p: float(np.mean(np.abs(y - p))), "R2": r2}
 
 
-def _for_classes(classes: int, balanced: bool) -> dict[str, _Metric]:
+def _list_class_metrics(classes: int, balanced: bool) -> dict[str, _Metric]:
     def accuracy(y: Array, p: Array) -> float:
         return float(np.mean(p.argmax(1) == y))
 
@@ -194,7 +194,7 @@ def _draws(count: int, seed: int, resamples: int) -> Iterator[Array]:
         yield random.integers(0, count, count)
 
 
-def _ends(draws: Floats) -> tuple[float, float]:
+def _find_interval(draws: Floats) -> tuple[float, float]:
     kept = draws[np.isfinite(draws)]
     if not len(kept):
         return float("nan"), float("nan")
@@ -214,7 +214,7 @@ def importance(
     order = random.permutation(len(few))
     names = list(few.inputs)[:_MOST_COLUMNS]
     # One call for all columns: the overhead of many small calls would dominate.
-    blocks = [few, *(few.shuffled(name, order) for name in names)]
+    blocks = [few, *(few.shuffle_column(name, order) for name in names)]
     inputs = {name: np.concatenate([block.inputs[name] for block in blocks]) for name in few.inputs}
     answers = np.split(predict(inputs), len(blocks))
     measured = contest(

@@ -19,7 +19,7 @@ from stoker.data.features import Feature, Features
 from stoker.data.odd_cells import check_missing
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
-from stoker.recipes.arguments import RunRequest, check_columns, path_of, separator
+from stoker.recipes.arguments import RunRequest, check_columns, find_chosen_model, path_of, separator
 from stoker.recipes.baselines import BOOSTED, LINEAR
 from stoker.recipes.beginning import begin
 from stoker.recipes.data_checks import (
@@ -27,20 +27,20 @@ from stoker.recipes.data_checks import (
     are_uneven,
     batch_size,
     check_classes,
-    check_column,
+    check_learnable_column,
     check_target,
-    looks_like,
+    describe_values,
+    explain_too_small,
     report_odd_classes,
-    too_small,
 )
-from stoker.recipes.directory import NETWORK
 from stoker.recipes.programs.table import Settings, read
 from stoker.recipes.progress import say
 from stoker.recipes.reading import describe_reading, print_reading
 from stoker.recipes.rows import Rows, rows_of
 from stoker.recipes.scores import Result
+from stoker.recipes.winner import NETWORK
 from stoker.tf_internals.types import Dataset
-from stoker.units import counted
+from stoker.units import quantity
 
 # What `only` may name, and what the report calls it.
 _MODELS = {"network": NETWORK, "linear": LINEAR, "trees": BOOSTED}
@@ -78,12 +78,14 @@ def table(
     epochs: int | None = None,
     time: str | float | None = None,
     only: str | None = None,
+    all_rows: bool = False,
     seed: int = 0,
     runs: str = "runs",
     name: str | None = None,
     fresh: bool = False,
     eject: str | None = None,
     overwrite: bool = False,
+    started_ns: int | None = None,
 ) -> Result | None:
     """Train models that predict a column of a table, compare them, and export the best one.
 
@@ -102,14 +104,17 @@ def table(
             input.
         time_column: a column of dates or numbers: the latest rows are held out. It is not an input.
         epochs: the most epochs to train; training ends earlier when it no longer helps.
-        time: the longest that training may take: seconds, or "10min".
+        time: the longest that everything may take, from this call to the finished bundle: seconds, or "10min".
         only: export this model, "network", "linear" or "trees", even if another one is better.
+        all_rows: once the model is chosen and scored, train it again on all rows, the held-out ones too, and export
+            that one.
         seed: of the split, the shuffles and the initial weights.
         runs: the directory of all runs.
         name: of this run's directory; derived from the request by default.
         fresh: start over, even if this was trained before.
         eject: write the program to this file instead of running it.
         overwrite: replace that file if it exists.
+        started_ns: when that time began, as `time.monotonic_ns` counts, if before this call.
 
     Returns:
         The result: scores, baselines, the path of the bundle; None with `eject`.
@@ -129,9 +134,9 @@ def table(
         fresh=fresh,
         eject=eject,
         overwrite=overwrite,
+        **({} if started_ns is None else {"started_ns": started_ns}),
     )
-    if only not in (None, *_MODELS):
-        raise ArgumentError(f"only={only!r} must be {', '.join(map(repr, _MODELS))}")
+    exported = find_chosen_model(only, _MODELS)
     check_columns(group=group, time_column=time_column)
     sep = separator(sep, path)
     absent = check_missing(missing)
@@ -139,7 +144,7 @@ def table(
     known = source.columns()
     names = [column.name for column in known]
     target = _find_name(names, target)
-    chosen = _without(names, columns, exclude, target)
+    chosen = _choose_columns(names, columns, exclude, target)
     count = len(names if columns is None else columns)
     if count > _MOST_COLUMNS:
         raise ArgumentError(
@@ -167,7 +172,8 @@ def table(
         ),
         columns=chosen,
         seed=seed,
-        only=None if only is None else _MODELS[only],
+        only=exported,
+        all_rows=all_rows,
         time_s=run.time_s,
     )
     given = columns is not None
@@ -180,7 +186,7 @@ def _find_name(names: list[str], wanted: str) -> str:
     return alike[0] if wanted not in names and len(alike) == 1 else wanted
 
 
-def _without(
+def _choose_columns(
     names: list[str], columns: Sequence[str] | None, exclude: Sequence[str], target: str
 ) -> tuple[str, ...] | None:
     """The columns to read, with the target; None for all."""
@@ -201,7 +207,7 @@ def _choose(asked: Settings, task: str | None, given: bool) -> Settings:
     whole = _read(asked)
     if whole.rows < LEAST_ROWS:
         raise ArgumentError(
-            f"{asked.data} has {counted(whole.rows, 'row')}: a recipe needs {LEAST_ROWS} or more, to hold some out"
+            f"{asked.data} has {quantity(whole.rows, 'row')}: a recipe needs {LEAST_ROWS} or more, to hold some out"
         )
     rows = rows_of(whole, most=_CHECKED)
     if whole.class_names is None:
@@ -209,7 +215,7 @@ def _choose(asked: Settings, task: str | None, given: bool) -> Settings:
     classes = _has_classes(asked.target, whole, rows, task)
     kept, left_out = _columns(asked, whole, rows, given)
     for name in kept:
-        check_column(name, rows.inputs[name])
+        check_learnable_column(name, rows.inputs[name])
     print_reading(describe_reading(whole.features, whole.rows, asked.target, left_out))
     width = len(kept) + sum(min(33, len(whole.features[name].vocabulary or ())) for name in kept)
     balanced = classes and are_uneven(rows.labels)
@@ -258,7 +264,7 @@ def _has_classes(target: str, whole: Dataset, rows: Rows, task: str | None) -> b
             task is None and steps and len(values) <= min(_FEW_VALUES, len(rows) // 10)
         )
     else:
-        if task != "classes" and (form := looks_like([str(one) for one in whole.class_names])):
+        if task != "classes" and (form := describe_values([str(one) for one in whole.class_names])):
             raise ArgumentError(
                 f"target {target!r} looks like {form}; if they are classes, give task='classes'"
             )
@@ -280,8 +286,8 @@ def _columns(
     for name in whole.features:
         if name in (asked.group, asked.time_column):
             continue
-        why = _useless(name, rows.inputs[name], whole.features[name].kind)
-        form = looks_like(_words(whole.features[name], rows.inputs[name]))
+        why = _explain_useless(name, rows.inputs[name], whole.features[name].kind)
+        form = describe_values(_list_words(whole.features[name], rows.inputs[name]))
         if form is not None and why in (None, _LIKE_IDS):
             fate = "is left out" if why and not given else "is read as words"
             say(f"stoker: column {name!r} {fate}: it looks like {form}")
@@ -296,7 +302,7 @@ def _columns(
     return kept, tuple(left_out)
 
 
-def _words(feature: Feature, values: Array) -> list[str]:
+def _list_words(feature: Feature, values: Array) -> list[str]:
     """Different values of a column of words; none for numbers."""
     if feature.kind == "text":
         return [value.decode("utf-8", "replace") for value in values[:_FEW_TEXTS]]
@@ -305,7 +311,7 @@ def _words(feature: Feature, values: Array) -> list[str]:
 
 def _report_leaks(kept: list[str], features: Features, rows: Rows, classes: bool) -> None:
     """Print columns that give the target away: usually they were recorded together with it."""
-    gives_away = _names_classes if classes else _follows
+    gives_away = _names_classes if classes else _is_linear_in
     for name in kept:
         if features[name].kind != "text" and gives_away(rows.inputs[name], rows.labels):
             say(
@@ -315,7 +321,7 @@ def _report_leaks(kept: list[str], features: Features, rows: Rows, classes: bool
 
 
 def _names_classes(values: Array, labels: Array) -> bool:
-    """Whether each value goes with one class: a few values, or numbers with a range of its own for each class."""
+    """Whether each value belongs to one class: a few values, or numbers with a separate range for each class."""
     found, codes = np.unique(values, return_inverse=True)
     codes, classes = codes.reshape(-1), np.unique(labels, return_inverse=True)[1]
     count = classes.max() + 1
@@ -327,7 +333,7 @@ def _names_classes(values: Array, labels: Array) -> bool:
     return bool(values.dtype.kind in "fiu" and ranges == count <= len(labels) / LEAST_ROWS)
 
 
-def _follows(values: Array, labels: Array) -> bool:
+def _is_linear_in(values: Array, labels: Array) -> bool:
     """Whether the numbers lie on a straight line with those of the target."""
     if values.dtype.kind not in "fiu":
         return False
@@ -337,11 +343,11 @@ def _follows(values: Array, labels: Array) -> bool:
     return bool(abs(np.corrcoef(values[there], labels[there])[0, 1]) > _RULER)
 
 
-def _useless(name: str, values: Array, kind: str) -> str | None:
+def _explain_useless(name: str, values: Array, kind: str) -> str | None:
     """Why a column is not worth learning from; None if it is."""
     if values.dtype.kind == "f" and np.isnan(values).all():
         return "all its values are missing"
-    if (small := too_small(values)) is not None:
+    if (small := explain_too_small(values)) is not None:
         return small
     first = values[0]
     if np.all(values == first) or (kind == "category" and len(np.unique(values)) == 1):

@@ -12,16 +12,27 @@ import numpy as np
 import stoker
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
-from stoker.recipes.arguments import RunOptions, RunRequest, check_columns, path_of, separator
+from stoker.recipes.arguments import (
+    RunOptions,
+    RunRequest,
+    check_columns,
+    find_chosen_model,
+    path_of,
+    separator,
+)
+from stoker.recipes.baselines import TFIDF
 from stoker.recipes.beginning import begin
-from stoker.recipes.data_checks import are_uneven, batch_size, check_classes, files_below, report_odd_classes
+from stoker.recipes.data_checks import are_uneven, batch_size, check_classes, list_files, report_odd_classes
 from stoker.recipes.programs.text import Settings, read
 from stoker.recipes.rows import rows_of
 from stoker.recipes.scores import Result
+from stoker.recipes.winner import NETWORK
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+# What `only` may name, and what the report calls it.
+_MODELS = {"network": NETWORK, "linear": TFIDF}
 _CHECKED = 50_000
 _LEAST_LENGTH, _MOST_LENGTH = 16, 400
 
@@ -35,9 +46,10 @@ def text(
     encoding: str = "utf8",
     group: str | None = None,
     time_column: str | None = None,
+    only: str | None = None,
     **options: Unpack[RunOptions],
 ) -> Result | None:
-    """Train, compare and export a network that tells the class of a text.
+    """Train, compare and export a network that classifies texts.
 
     Args:
         data: a folder with a folder of `.txt` files for each class; with `column`, a CSV, Parquet or JSON lines table.
@@ -46,6 +58,7 @@ def text(
         encoding: of the files.
         group: a column of the table: texts with the same value in it are held out together.
         time_column: a column of the table: the latest texts are held out.
+        only: export this model, "network" or "linear", even if another one is better.
 
     The other arguments, what is returned and what is raised are those of `table`.
     """
@@ -63,7 +76,7 @@ def text(
         raise ArgumentError(
             f"{path} is a file: for a table, give --column (the texts) and --target (their classes)"
         )
-    found = files_below(path, ".txt") if column is None else table_files(path, sep, encoding)[2]
+    found = list_files(path, ".txt") if column is None else table_files(path, sep, encoding)[2]
     asked = Settings(
         data=path,
         run="",
@@ -73,6 +86,7 @@ def text(
         encoding=encoding,
         group=group,
         time_column=time_column,
+        only=find_chosen_model(only, _MODELS),
         seed=run.seed,
         time_s=run.time_s,
     )

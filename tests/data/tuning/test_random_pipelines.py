@@ -7,11 +7,12 @@ import pytest
 from tests.data.tuning import random_pipelines
 from tests.data.tuning.judging import changed
 from tests.data.tuning.random_pipelines import TRANSFORMATIONS, Piece, build, draw_pieces, read_elements
+from tests.support import ALL_CASES
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(40 if ALL_CASES else 16))
 def test_every_change_together_keeps_the_elements(seed: int) -> None:
     pieces = draw_pieces(seed)
     tuned, _ = changed(build(pieces))

@@ -20,7 +20,9 @@ NEVER_THE_SAME = {"a_generator_that_differs_each_time", "a_generator_and_python_
 
 
 def repeats_itself(ds: object) -> bool:
-    all_effects = [effects.of(f) for stage in stages.below(ds) for f in stages.functions(stage)]
+    all_effects = [
+        effects.find_effects(f) for stage in stages.list_stages(ds) for f in stages.functions(stage)
+    ]
     return not any(found.unseeded for found in all_effects)
 
 

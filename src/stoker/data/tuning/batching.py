@@ -25,7 +25,7 @@ def rewrite_for_batches(wrapper: StageFunction) -> tuple[Callable[..., Nest], li
     concrete = wrapper.function
     exact: list[bool] = []
 
-    def of_batch(*args: Nest) -> Nest:
+    def map_batch(*args: Nest) -> Nest:
         rows = nest.flatten(args)
         graph = tf.compat.v1.get_default_graph()
         specs = concrete.graph.inputs
@@ -38,23 +38,23 @@ def rewrite_for_batches(wrapper: StageFunction) -> tuple[Callable[..., Nest], li
         flat = [emitter.as_row(value) for value in outputs]
         return from_tensors(_batch_of(wrapper.output_structure), flat)
 
-    return name_like(datasets.python_function(wrapper), of_batch), exact
+    return name_like(datasets.python_function(wrapper), map_batch), exact
 
 
 def convert_for_batches(wrapper: StageFunction) -> Callable[..., Nest]:
     """The function of a map stage for batches, by TensorFlow's own conversion, which must not fall back to a loop."""
     concrete = wrapper.function
 
-    def of_element(flat: list[Tensor]) -> Nest:
+    def map_element(flat: list[Tensor]) -> Nest:
         return concrete(*flat)
 
-    def of_batch(*args: Nest) -> Nest:
+    def map_batch(*args: Nest) -> Nest:
         rows = nest.flatten(args)
-        flat = tf.vectorized_map(of_element, rows, fallback_to_while_loop=False)
+        flat = tf.vectorized_map(map_element, rows, fallback_to_while_loop=False)
         outputs = nest.flatten(flat) if not isinstance(flat, list) else flat
         return from_tensors(_batch_of(wrapper.output_structure), outputs)
 
-    return name_like(datasets.python_function(wrapper), of_batch)
+    return name_like(datasets.python_function(wrapper), map_batch)
 
 
 def has_exact_operations(wrapper: StageFunction) -> bool:

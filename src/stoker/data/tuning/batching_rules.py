@@ -16,7 +16,7 @@ from stoker.tf_internals.graphs import called_graph
 from stoker.tf_internals.types import Operation, Tensor
 
 
-def _only_first(emitter: Emitter, op: Operation, found: list[GraphValue]) -> GraphValue:
+def _take_first(emitter: Emitter, op: Operation, found: list[GraphValue]) -> GraphValue:
     """The first argument, which belongs to the element; the others must be the same for all elements."""
     if any(value.row for value in found[1:]):
         raise NotProven(f"{op.type} with arguments that differ between elements")
@@ -28,7 +28,7 @@ def _shift(axis: int) -> int:
     return axis if axis < 0 else axis + 1
 
 
-def _static(op: Operation, number: int) -> Array:
+def _read_static(op: Operation, number: int) -> Array:
     value: Array | None = tf.get_static_value(op.inputs[number])
     if value is None:
         raise NotProven(f"{op.type} along an axis that is computed")
@@ -41,7 +41,7 @@ def _axis_at(number: int, row: int = 0) -> Rule:
     def rule(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
         if [value.row for value in found] != [place == row for place in range(len(found))]:
             raise NotProven(f"{op.type} with arguments that differ between elements")
-        axes = _static(op, number)
+        axes = _read_static(op, number)
         tensors = [value.tensor for value in found]
         moved = [_shift(int(one)) for one in axes.ravel()]
         tensors[number] = tf.reshape(tf.constant(moved, found[number].tensor.dtype), axes.shape)
@@ -61,13 +61,13 @@ def _attribute_axis(name: str) -> Rule:
 
 
 def _concat(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    axis = _shift(int(_static(op, len(found) - 1)))
+    axis = _shift(int(_read_static(op, len(found) - 1)))
     rows = [emitter.as_row(value) for value in found[:-1]]
     return emitter.same(op, [*rows, tf.constant(axis, found[-1].tensor.dtype)])
 
 
 def _one_hot(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    _only_first(emitter, op, found)
+    _take_first(emitter, op, found)
     return emitter.same(op, [value.tensor for value in found], axis=_shift(int(op.get_attr("axis"))))
 
 
@@ -83,13 +83,13 @@ def _squeeze(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[T
 
 
 def _reshape(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    row = _only_first(emitter, op, found)
+    row = _take_first(emitter, op, found)
     shape = found[1].tensor
     return [tf.reshape(row.tensor, tf.concat([[tf.cast(emitter.batch, shape.dtype)], shape], 0))]
 
 
 def _broadcast_to(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    row = _only_first(emitter, op, found)
+    row = _take_first(emitter, op, found)
     shape = found[1].tensor
     wide = emitter.widen(row, int(_rank(op)))
     return [tf.broadcast_to(wide, tf.concat([[tf.cast(emitter.batch, shape.dtype)], shape], 0))]
@@ -111,7 +111,7 @@ def _prefix(*prefixes: int | list[int], **attributes: int) -> Rule:
     """
 
     def rule(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-        row = _only_first(emitter, op, found)
+        row = _take_first(emitter, op, found)
         forms = [value.tensor for value in found[1:]]
         for number, prefix in enumerate(prefixes):
             forms[number] = tf.concat([tf.constant([prefix], forms[number].dtype), forms[number]], 0)
@@ -121,7 +121,7 @@ def _prefix(*prefixes: int | list[int], **attributes: int) -> Rule:
 
 
 def _transpose(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    row, order = _only_first(emitter, op, found), found[1].tensor
+    row, order = _take_first(emitter, op, found), found[1].tensor
     return emitter.same(op, [row.tensor, tf.concat([tf.zeros([1], order.dtype), order + 1], 0)])
 
 
@@ -138,7 +138,7 @@ def _strided_slice(emitter: Emitter, op: Operation, found: list[GraphValue]) -> 
 def _gather(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
     if found[2].row:
         raise NotProven("GatherV2 along an axis that differs between elements")
-    axis, dims = int(_static(op, 2)), int(op.get_attr("batch_dims"))
+    axis, dims = int(_read_static(op, 2)), int(op.get_attr("batch_dims"))
     params, indices = found[0], found[1]
     if not params.row:
         if axis != 0 or dims:

@@ -1,4 +1,4 @@
-"""Whether two pipelines give the same: the same bits in the same order in every epoch, and the same errors."""
+"""Whether two pipelines give the same elements: the same bits in the same order in every epoch, and the same errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def difference(
 ) -> str | None:
     """Where the pipelines differ in the first elements of each epoch; None if they do not.
 
-    Both are iterated: pass copies whose state nobody needs.
+    Both are iterated: pass copies whose state does not matter.
     """
     if first.element_spec != second.element_spec:
         return f"elements of {second.element_spec} instead of {first.element_spec}"
@@ -40,7 +40,7 @@ def difference(
 
 
 def _outcomes(dataset: Dataset, elements: int) -> Iterator[_Outcome]:
-    """What a program sees that asks for so many elements: elements, then the end or an error."""
+    """What a program gets when it asks for this many elements: elements, then the end or an error."""
     iterator = iter(dataset)
     for _ in range(elements):
         try:

@@ -70,7 +70,7 @@ class Effects:
         return None
 
 
-def of(wrapper: StageFunction) -> Effects:
+def find_effects(wrapper: StageFunction) -> Effects:
     """The effects of a stage's function."""
     found = Effects()
     lookups = False

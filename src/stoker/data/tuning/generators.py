@@ -59,14 +59,14 @@ def _cells(function: Callable[..., Nest] | None) -> Mapping[str, Any]:
     return inspect.getclosurevars(function).nonlocals if inspect.isfunction(function) else {}
 
 
-def starts_anew(found: GeneratorSource) -> bool:
+def does_start_anew(found: GeneratorSource) -> bool:
     """Whether each call of the generator starts again: one that returns the same iterator can be read only once."""
     args = [arg.numpy() for arg in found.args]
     first, second = iter(found.generator(*args)), iter(found.generator(*args))
     return first is not second
 
 
-def plain(found: GeneratorSource) -> Dataset:
+def make_plain(found: GeneratorSource) -> Dataset:
     """The rows as `from_generator` gives them."""
     return tf.data.Dataset.from_generator(
         found.generator, output_signature=found.signature, args=found.args or None
@@ -80,17 +80,17 @@ def is_chunked(found: GeneratorSource) -> bool:
 
 def rows(found: GeneratorSource) -> Dataset:
     """The rows one by one, read in chunks."""
-    return unbatch_dense(_dataset(found, 1, _most_rows(found), whole=False))
+    return unbatch_dense(_dataset(found, 1, _limit_rows(found), whole=False))
 
 
 def batches(found: GeneratorSource, batch_size: int, drop_remainder: bool, ahead: bool = True) -> Dataset:
-    """The rows in batches: a chunk holds one batch or, if the generator may run ahead, ever more of them."""
-    most = max(batch_size, _most_rows(found) // batch_size * batch_size) if ahead else batch_size
+    """The rows in batches: a chunk holds one batch or, if the generator may run ahead, a growing number of batches."""
+    most = max(batch_size, _limit_rows(found) // batch_size * batch_size) if ahead else batch_size
     chunks = _dataset(found, batch_size, most, whole=True)
     return chunks.rebatch(batch_size, drop_remainder=drop_remainder)
 
 
-def _most_rows(found: GeneratorSource) -> int:
+def _limit_rows(found: GeneratorSource) -> int:
     return max(1, min(_MOST_ROWS, _MOST_BYTES // max(1, found.row_bytes)))
 
 
@@ -104,7 +104,7 @@ def _dataset(found: GeneratorSource, least: int, most: int, whole: bool) -> Data
         whole: `least` is the size of a batch, and a batch that fails gives none of its rows.
     """
 
-    def chunked(*args: Array) -> Iterator[Nest]:
+    def generate_chunks(*args: Array) -> Iterator[Nest]:
         for length, failed, columns in _fill_chunks(
             iter(found.generator(*args)), found.signature, _sizes(least, most)
         ):
@@ -115,9 +115,9 @@ def _dataset(found: GeneratorSource, least: int, most: int, whole: bool) -> Data
                 raise failed
 
     # Reports name the user's generator.
-    vars(chunked)["__wrapped__"] = found.generator
+    vars(generate_chunks)["__wrapped__"] = found.generator
     specs = nest.map_structure(datasets.batch_spec, found.signature)
-    return tf.data.Dataset.from_generator(chunked, output_signature=specs, args=found.args or None)
+    return tf.data.Dataset.from_generator(generate_chunks, output_signature=specs, args=found.args or None)
 
 
 def _sizes(least: int, most: int) -> Iterator[int]:
@@ -160,7 +160,7 @@ class _Component:
         self._dtype = np.dtype(spec.dtype.as_numpy_dtype)
         self._name = spec.dtype.name
         self._shape = tuple(spec.shape)
-        self._fits = _fitting(self._dtype)
+        self._fits = _make_fit_test(self._dtype)
         self._scalars: list[_Given] = []
         self._array: Array | None = np.empty((size, *self._shape), self._dtype) if self._shape else None
 
@@ -201,8 +201,8 @@ class _Component:
         return self._array[:length]
 
 
-def _fitting(dtype: np.dtype[np.generic]) -> Callable[[_Given], bool]:
-    """Which scalars NumPy converts in a list just as it does alone, without failing."""
+def _make_fit_test(dtype: np.dtype[np.generic]) -> Callable[[_Given], bool]:
+    """Make a test for scalars that NumPy converts the same way in a list as alone, without failing."""
     if dtype.kind == "f":
         return lambda value: type(value) is float
     if dtype.kind in "iu":
@@ -219,7 +219,7 @@ def _flattener(signature: Nest) -> Callable[[_Given], Iterable[_Given]]:
     """A function that takes a row apart: fast if the row is as expected, otherwise by TensorFlow's rules."""
     types = nest.map_structure(lambda spec: spec.dtype, signature)
 
-    def slow(row: _Given) -> list[_Given]:
+    def flatten_slowly(row: _Given) -> list[_Given]:
         try:
             return list(nest.flatten_up_to(types, row))
         except (TypeError, ValueError) as error:
@@ -232,11 +232,13 @@ def _flattener(signature: Nest) -> Callable[[_Given], Iterable[_Given]]:
         return lambda row: (row,)
     if type(signature) is tuple and all(isinstance(spec, tf.TensorSpec) for spec in signature):
         count = len(signature)
-        return lambda row: row if type(row) is tuple and len(row) == count else slow(row)
+        return lambda row: row if type(row) is tuple and len(row) == count else flatten_slowly(row)
     if type(signature) is dict and all(isinstance(spec, tf.TensorSpec) for spec in signature.values()):
         names = sorted(signature)
         wanted = set(names)
         return lambda row: (
-            [row[name] for name in names] if type(row) is dict and row.keys() == wanted else slow(row)
+            [row[name] for name in names]
+            if type(row) is dict and row.keys() == wanted
+            else flatten_slowly(row)
         )
-    return slow
+    return flatten_slowly

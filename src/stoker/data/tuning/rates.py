@@ -88,7 +88,7 @@ class Timing:
         running.first()
         return running.measure(self.seconds)
 
-    def in_turn(self, first: Dataset, second: Dataset) -> Race:
+    def race_in_turn(self, first: Dataset, second: Dataset) -> Race:
         """Time two pipelines, restarted in each round, until one is faster beyond doubt."""
         rounds: list[tuple[Rate, Rate]] = []
         for _ in range(self.rounds):
@@ -101,7 +101,7 @@ class Timing:
                 break
         return Race(tuple(rounds))
 
-    def steady(self, first: Dataset, second: Dataset) -> Race:
+    def race_steadily(self, first: Dataset, second: Dataset) -> Race:
         """Time two pipelines that keep running, as in training: the rates that a program will see.
 
         Each runs for one round before the first that counts: then its buffers are full, and tf.data has chosen its
@@ -133,7 +133,7 @@ class _Running:
             break
 
     def measure(self, seconds: float) -> Rate | None:
-        """Consume elements for so long: the rate; None if nothing is left."""
+        """Consume elements for this long and return the rate; None if none are left."""
         count, elapsed = 0, 0.0
         begin, cpu = time.perf_counter(), time.process_time()
         for element in self._iterator:
@@ -155,8 +155,8 @@ def repeat_endlessly(dataset: Dataset) -> Dataset:
     return dataset.repeat()
 
 
-def consumer(step: Step | float | None) -> Step | None:
-    """The function that takes an element, also if the caller gave a number of elements per second.
+def make_consumer(step: Step | float | None) -> Step | None:
+    """The function that takes an element; made here if the caller gave a number of elements per second.
 
     Raises:
         ArgumentError: the step is neither.

@@ -47,7 +47,7 @@ def renew(root: Dataset, visit: Visit | None = None) -> Dataset:
         visit: makes a stage from the old one and its new inputs; None keeps the stage as it is.
     """
     made: dict[int, Dataset] = {}
-    for stage in stages.below(root):
+    for stage in stages.list_stages(root):
         new_inputs = [made[id(one)] for one in stages.inputs(stage)]
         changed = visit(stage, new_inputs) if visit else None
         made[id(stage)] = rebuild(stage, new_inputs) if changed is None else changed
@@ -72,7 +72,7 @@ def make_comparable(root: Dataset) -> Dataset:
 def replace_stage(root: Dataset, old: Dataset, new: Dataset) -> Dataset:
     """The pipeline with one stage, and all below it, replaced."""
     made: dict[int, Dataset] = {}
-    for stage in stages.below(root):
+    for stage in stages.list_stages(root):
         before = stages.inputs(stage)
         after = [made[id(one)] for one in before]
         if stage is old:
@@ -133,7 +133,7 @@ def _check_source(stage: Dataset) -> None:
     names = datasets.argument(stage, "filenames", None)
     behind = stages.inputs(stage) + ([names] if isinstance(names, tf.data.Dataset) else [])
     for one in behind:
-        if any(stages.kind(source) not in SOURCES for source in stages.below(one)):
+        if any(stages.kind(source) not in SOURCES for source in stages.list_stages(one)):
             raise CannotRebuild(f"{stages.name(stage)} does not keep the pipeline of its file names")
 
 

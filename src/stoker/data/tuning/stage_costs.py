@@ -35,8 +35,8 @@ def measure_stages(pipeline: Dataset, seconds: float) -> StageFigures:
     count = _take(iterator, seconds)
     wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
     books = model(iterator)
-    nodes = {number: _since(node, before.get(number)) for number, node in books.nodes.items()}
-    own = _with_calls(nodes, cpu - count * _cost_of_next())
+    nodes = {number: _subtract(node, before.get(number)) for number, node in books.nodes.items()}
+    own = _add_calls(nodes, cpu - count * _cost_of_next())
     top = nodes[books.output]
     for _ in range(2 if repeat_endlessly(pipeline) is not pipeline else 1):
         # The iterator's own root, and the repeat that was added to time it.
@@ -45,7 +45,7 @@ def measure_stages(pipeline: Dataset, seconds: float) -> StageFigures:
 
 
 def _take(iterator: DatasetIterator, seconds: float) -> int:
-    """Take elements for so many seconds, at least one: how many there were."""
+    """Take elements for this many seconds, at least one; return how many there were."""
     begin, count = time.perf_counter(), 0
     for _ in iterator:
         count += 1
@@ -79,13 +79,13 @@ class _Accounts:
         return self.own[node.id] + sum(self.total(self.nodes[number]) for number in node.inputs)
 
 
-def _since(now: ProtoMessage, before: ProtoMessage | None) -> _Node:
+def _subtract(now: ProtoMessage, before: ProtoMessage | None) -> _Node:
     names = ("num_elements", "processing_time", "bytes_produced")
     sums = [int(getattr(now, name)) - (0 if before is None else int(getattr(before, name))) for name in names]
     return _Node(now.id, now.name, tuple(now.inputs), *sums)
 
 
-def _with_calls(nodes: dict[int, _Node], cpu: float) -> dict[int, float]:
+def _add_calls(nodes: dict[int, _Node], cpu: float) -> dict[int, float]:
     """The seconds of each node: what tf.data saw, and its share of what tf.data did not see."""
     seen = {number: node.processing_time / 1e9 for number, node in nodes.items()}
     calls = {n: node.num_elements for n, node in nodes.items() if node.name.startswith(_CALLING)}

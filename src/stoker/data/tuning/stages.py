@@ -38,7 +38,7 @@ def kind(dataset: Dataset) -> str:
     return re.sub(r"Dataset(V\d)?$", "", type(dataset).__name__.lstrip("_"))
 
 
-def below(dataset: Dataset) -> Iterator[Dataset]:
+def list_stages(dataset: Dataset) -> Iterator[Dataset]:
     """A stage and all stages that it reads, each once, sources first."""
     seen: set[int] = set()
 

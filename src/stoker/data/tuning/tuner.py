@@ -82,7 +82,7 @@ def tune(
     if allow not in comparing.ALLOWED:
         raise ArgumentError(f'allow={allow!r} must be "exact" or "last-place"')
     request = TuningRequest(_memory(memory), allow)
-    timing = rates.Timing(step=rates.consumer(step))
+    timing = rates.Timing(step=rates.make_consumer(step))
     with announced.region(announced.TUNE):
         tuned, report = tune_pipeline(ds, request, TimedJudge(timing))
     for name, value in vars(ds).items():
@@ -113,21 +113,21 @@ class TimedJudge:
     timing: rates.Timing
 
     def better(self, change: PipelineChange, pipeline: Dataset) -> KeptChange | None:
-        race = self.timing.in_turn(*self._in_later_epochs(pipeline, change.pipeline))
+        race = self.timing.race_in_turn(*self._shorten_first_epochs(pipeline, change.pipeline))
         if not race.is_faster(self.timing.gain):
             return None
         return KeptChange(change.name, change.stage, race.first, race.second)
 
     def measure(self, report: TuningReport, pipeline: Dataset, tuned: Dataset) -> bool:
-        race = self.timing.steady(*self._in_later_epochs(pipeline, tuned))
+        race = self.timing.race_steadily(*self._shorten_first_epochs(pipeline, tuned))
         report.before, report.after = race.first, race.second
         report.before_per_cpu_s, report.after_per_cpu_s = race.by_cpu
         report.stages = stage_costs.measure_stages(pipeline, self.timing.seconds)
         report.tuned = None if tuned is pipeline else stage_costs.measure_stages(tuned, self.timing.seconds)
         return race.is_faster(1.0)
 
-    def _in_later_epochs(self, *pipelines: Dataset) -> tuple[Dataset, ...]:
-        return tuple(renew(caching.in_later_epochs(one, self.timing.seconds / 2)) for one in pipelines)
+    def _shorten_first_epochs(self, *pipelines: Dataset) -> tuple[Dataset, ...]:
+        return tuple(renew(caching.shorten_first_epoch(one, self.timing.seconds / 2)) for one in pipelines)
 
     def enough(self, report: TuningReport, pipeline: Dataset) -> bool:
         if self.timing.step is None:
@@ -141,11 +141,11 @@ class TimedJudge:
 def tune_pipeline(ds: Dataset, request: TuningRequest, judge: Judge) -> tuple[Dataset, TuningReport]:
     """The tuned pipeline and the report; `ds` itself if nothing helped."""
     report = TuningReport(rows_per_element=_rows(ds))
-    why = _why_untouchable(ds)
+    why = _explain_untouchable(ds)
     if why:
         report.left.append(_leave_alone(ds, why))
         return ds, report
-    with _restoring_variables(ds):
+    with _restore_variables(ds):
         original = renew(ds)
         try:
             tuned = original
@@ -176,7 +176,7 @@ def _try_changes(original: Dataset, request: TuningRequest, judge: Judge, report
     current = original
     for module in CHANGES:
         tried: set[tuple[str, str]] = set()
-        while (found := next(_untried(module, current, request, tried), None)) is not None:
+        while (found := next(_propose_untried(module, current, request, tried), None)) is not None:
             tried.add((found.name, found.stage))
             if isinstance(found, LeftAlone):
                 report.left.append(found)
@@ -192,7 +192,7 @@ def _try_changes(original: Dataset, request: TuningRequest, judge: Judge, report
     return current
 
 
-def _untried(
+def _propose_untried(
     module: ChangeModule, pipeline: Dataset, request: TuningRequest, tried: set[tuple[str, str]]
 ) -> Proposals:
     try:
@@ -211,13 +211,13 @@ def _first_line(error: tf.errors.OpError) -> str:
 
 
 def _difference(change: PipelineChange, pipeline: Dataset | None, elements: int, allow: str) -> str | None:
-    """Where the change makes a difference: in the changed piece, then in the whole pipeline if that repeats itself."""
+    """Where the change alters elements: in the changed piece, then in the whole pipeline if it is repeatable."""
     found = None
     if change.pieces is not None:
         found = comparing.difference(*change.pieces, elements, allow=allow)
     if found is None and pipeline is not None:
         # A new iterator over a repeated shuffle continues where the old one was, which may have read ahead.
-        repeated = any(stages.kind(stage) == "Repeat" for stage in stages.below(pipeline))
+        repeated = any(stages.kind(stage) == "Repeat" for stage in stages.list_stages(pipeline))
         epochs, length = (1, 2 * elements) if repeated else (2, elements)
         pair = make_comparable(pipeline), make_comparable(change.pipeline)
         found = comparing.difference(*pair, length, epochs, allow)
@@ -225,8 +225,10 @@ def _difference(change: PipelineChange, pipeline: Dataset | None, elements: int,
 
 
 def _repeats_itself(pipeline: Dataset, elements: int) -> bool:
-    """Whether two runs of the pipeline give the same, so that another pipeline can be compared with it."""
-    all_effects = [effects.of(f) for stage in stages.below(pipeline) for f in stages.functions(stage)]
+    """Whether two runs of the pipeline give the same elements, so that another pipeline can be compared with it."""
+    all_effects = [
+        effects.find_effects(f) for stage in stages.list_stages(pipeline) for f in stages.functions(stage)
+    ]
     if any(found.unseeded or found.variables for found in all_effects):
         return False
     if not any(found.python for found in all_effects):
@@ -236,18 +238,18 @@ def _repeats_itself(pipeline: Dataset, elements: int) -> bool:
     )
 
 
-def _why_untouchable(ds: Dataset) -> str | None:
+def _explain_untouchable(ds: Dataset) -> str | None:
     """Why a pipeline must not be run, not even to measure it; None if it may be."""
-    for stage in stages.below(ds):
+    for stage in stages.list_stages(ds):
         if type(stage).__module__.startswith("stoker."):
             return "it comes from stoker.data, which is fast already"
         for function in stages.functions(stage):
-            lasting = sorted(set(effects.of(function).lasting))
+            lasting = sorted(set(effects.find_effects(function).lasting))
             if lasting:
                 return f"{stages.describe(stage)} has lasting effects ({', '.join(lasting)})"
         if stages.is_generator(stage):
             found = generators.source(stage)
-            if found is not None and not generators.starts_anew(found):
+            if found is not None and not generators.does_start_anew(found):
                 return "its generator returns the same iterator each time, which can be read only once"
     try:
         renew(ds)
@@ -257,10 +259,10 @@ def _why_untouchable(ds: Dataset) -> str | None:
 
 
 @contextlib.contextmanager
-def _restoring_variables(ds: Dataset) -> Iterator[None]:
+def _restore_variables(ds: Dataset) -> Iterator[None]:
     """Afterwards restore the variables that functions change, such as the state of a random generator."""
-    functions = [function for stage in stages.below(ds) for function in stages.functions(stage)]
-    changing = [function for function in functions if effects.of(function).changes_variables]
+    functions = [function for stage in stages.list_stages(ds) for function in stages.functions(stage)]
+    changing = [function for function in functions if effects.find_effects(function).changes_variables]
     kept = [(variable, tf.identity(variable)) for one in changing for variable in effects.variables(one)]
     try:
         yield

@@ -40,9 +40,10 @@ class Settings:
     epochs: int = 60
     patience: int = 8  # epochs without a gain before training ends
     held_out: float = 0.3  # half of it to choose the best network, half to test it
+    only: str | None = None  # export this model ("network", "linear"), whichever is best
     seed: int = 0
     save_every: str | int = "5s"  # when to save, to resume after a crash; a number counts steps
-    time_s: float | None = None  # for all phases together
+    time_s: float | None = None  # for everything, from reading the data to the finished bundle
 
 
 def read(settings: Settings) -> tuple[tf.data.Dataset, tf.data.Dataset, tf.data.Dataset]:
@@ -113,9 +114,15 @@ def new_layers(model: keras.Model, settings: Settings) -> tuple[keras.Model, ker
 
 
 def train_one(
-    phase: str, before: recipes.Trained | None, labels: np.ndarray, run: recipes.Run, settings: Settings
+    phase: str,
+    time_s: float | None,
+    before: recipes.Trained | None,
+    labels: np.ndarray,
+    run: recipes.Run,
+    settings: Settings,
 ) -> recipes.Trained:
     """One phase, until the network no longer gets better on the validation images."""
+    progress = recipes.Progress(phase, time_s)
     keras.utils.set_random_seed(settings.seed)
     train, validation, _ = read(settings)
     learned, chosen_by = train, validation
@@ -126,8 +133,6 @@ def train_one(
         model.set_weights(before.model.get_weights())
     stopping = keras.callbacks.EarlyStopping(patience=settings.patience, restore_best_weights=True)
     slower = keras.callbacks.ReduceLROnPlateau(factor=0.3, patience=max(2, settings.patience // 2))
-    share = settings.time_s and settings.time_s / (2 if settings.base else 1)
-    progress = recipes.Progress(phase, share)
     weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
     try:
         if base is not None:
@@ -161,21 +166,42 @@ def train_one(
     return progress.trained(model)
 
 
-def main(settings: Settings) -> dict[str, Any]:
-    """Train the network and the baselines; export and report the network."""
+def main(settings: Settings, budget: recipes.Budget | None = None) -> dict[str, Any]:
+    """Train the network and its rivals; export and report what is best on the validation images."""
+    budget = budget or recipes.Budget(settings.time_s)
     with recipes.Run(settings.run, settings, "image", settings.data) as run:
         # Without augmentation: a changed image would not be recognised among the test images.
-        train, _, test = read(replace(settings, augment=()))
+        train, validation, test = read(replace(settings, augment=()))
         seen, unseen = recipes.rows_of(train, most=20_000), recipes.rows_of(test)
+        held_out = recipes.rows_of(validation)
+        classes = train.class_names
+        rivals = recipes.image_rivals(
+            seen,
+            held_out,
+            classes=len(classes),
+            balanced=settings.balanced,
+            seed=settings.seed,
+            budget=budget,
+        )
         tried: list[recipes.Trained] = []
         # From scratch there is one phase; from a base, first the new layers alone, then the last layers, too.
-        for phase in ("head", "top") if settings.base else ("convolutions",):
-            tried.append(train_one(phase, tried[-1] if tried else None, seen.labels, run, settings))
+        for phase, time_s in budget.shares(("head", "top") if settings.base else ("convolutions",)):
+            before = tried[-1] if tried else None
+            tried.append(train_one(phase, time_s, before, seen.labels, run, settings))
             if tried[-1].stopped == "interrupted":
                 break
-        classes = train.class_names
-        peers = recipes.image_baselines(seen, unseen, classes=len(classes), balanced=settings.balanced)
-        return run.conclude(tried, peers, train, seen, unseen, classes=classes, balanced=settings.balanced)
+        return run.conclude(
+            tried,
+            rivals,
+            train,
+            seen,
+            unseen,
+            validation=held_out,
+            only=settings.only,
+            classes=classes,
+            balanced=settings.balanced,
+            budget=budget,
+        )
 
 
 if __name__ == "__main__":

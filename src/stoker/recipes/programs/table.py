@@ -7,7 +7,7 @@ After a crash, run it again to resume. After changing the networks, give it anot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import keras
@@ -49,12 +49,13 @@ class Settings:
     epochs: int = 200
     patience: int = 16  # epochs without a gain before training ends
     held_out: float = 0.3  # half of it to choose the best network, half to test it
+    all_rows: bool = False  # once it is scored, train the chosen model again on all rows for the bundle
     group: str | None = None  # a column: rows with the same value in it are held out together
     time_column: str | None = None  # or one of dates or numbers: the latest rows are held out
     only: str | None = None  # export this model ("network", "linear", "boosted trees"), whichever is best
     seed: int = 0
     save_every: str | int = "5s"  # when to save, to resume after a crash; a number counts steps
-    time_s: float | None = None  # for all networks together
+    time_s: float | None = None  # for everything, from reading the data to the finished bundle
 
 
 def read(settings: Settings) -> tuple[tf.data.Dataset, tf.data.Dataset, tf.data.Dataset]:
@@ -124,15 +125,16 @@ def network(kind: str, train: tf.data.Dataset, labels: np.ndarray, settings: Set
     return model
 
 
-def train_one(kind: str, labels: np.ndarray, run: recipes.Run, settings: Settings) -> recipes.Trained:
+def train_one(
+    kind: str, time_s: float | None, labels: np.ndarray, run: recipes.Run, settings: Settings
+) -> recipes.Trained:
     """One network, trained until it no longer gets better on the validation rows."""
+    progress = recipes.Progress(kind, time_s)
     keras.utils.set_random_seed(settings.seed)
     train, validation, _ = read(settings)
     model = network(kind, train, labels, settings)
     stopping = keras.callbacks.EarlyStopping(patience=settings.patience, restore_best_weights=True)
     slower = keras.callbacks.ReduceLROnPlateau(factor=0.3, patience=settings.patience // 3)
-    share = settings.time_s and settings.time_s / len(settings.networks)
-    progress = recipes.Progress(kind, share)
     weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
     try:
         stoker.fit(
@@ -152,20 +154,45 @@ def train_one(kind: str, labels: np.ndarray, run: recipes.Run, settings: Setting
         progress.interrupted(error)
         if stopping.best_weights is not None:
             model.set_weights(stopping.best_weights)
-    return progress.trained(model)
+    trained = progress.trained(model)
+    return replace(trained, learn_again=lambda rows: learn_again(trained, rows, run, settings))
 
 
-def main(settings: Settings) -> dict[str, Any]:
+def learn_again(
+    trained: recipes.Trained, rows: recipes.Rows, run: recipes.Run, settings: Settings
+) -> keras.Model:
+    """The same network, trained on these rows for as many epochs and with the learning rates that served best."""
+    keras.utils.set_random_seed(settings.seed)
+    train, _, _ = read(settings)
+    model = network(trained.name, train, rows.labels, settings)
+    best = int(np.argmin([epoch["val_loss"] for epoch in trained.curves]))
+    rates = [epoch["learning_rate"] for epoch in trained.curves[: best + 1]]
+    everything = tf.data.Dataset.from_tensor_slices((dict(rows.inputs), rows.labels))
+    stoker.fit(
+        model,
+        everything.shuffle(len(rows), seed=settings.seed).batch(settings.batch_size),
+        epochs=best + 1,
+        callbacks=[keras.callbacks.LearningRateScheduler(lambda epoch: rates[epoch])],
+        class_weight=recipes.balanced_weights(rows.labels, len(train.class_names))
+        if settings.balanced
+        else None,
+        checkpoint=run.checkpoint(f"{trained.name}-all-rows", settings.save_every),
+        shuffle=False,
+        verbose=0,
+    )
+    return model
+
+
+def main(settings: Settings, budget: recipes.Budget | None = None) -> dict[str, Any]:
     """Train the networks and their rivals; export and report what is best on the validation rows."""
+    budget = budget or recipes.Budget(settings.time_s)
     with recipes.Run(settings.run, settings, "table", settings.data) as run:
         train, validation, test = read(settings)
-        seen, unseen = recipes.rows_of(train, most=100_000), recipes.rows_of(test)
+        seen, unseen = (
+            recipes.rows_of(train, most=None if settings.all_rows else 100_000),
+            recipes.rows_of(test),
+        )
         held_out = recipes.rows_of(validation)
-        tried = []
-        for kind in settings.networks:
-            tried.append(train_one(kind, seen.labels, run, settings))
-            if tried[-1].stopped == "interrupted":
-                break
         classes = train.class_names if settings.classes else None
         rivals = recipes.table_rivals(
             train.features,
@@ -174,7 +201,13 @@ def main(settings: Settings) -> dict[str, Any]:
             classes=len(classes or ()),
             balanced=settings.balanced,
             seed=settings.seed,
+            budget=budget,
         )
+        tried = []
+        for kind, time_s in budget.shares(settings.networks):
+            tried.append(train_one(kind, time_s, seen.labels, run, settings))
+            if tried[-1].stopped == "interrupted":
+                break
         return run.conclude(
             tried,
             rivals,
@@ -185,6 +218,8 @@ def main(settings: Settings) -> dict[str, Any]:
             only=settings.only,
             classes=classes,
             balanced=settings.balanced,
+            budget=budget,
+            all_rows=settings.all_rows,
         )
 
 

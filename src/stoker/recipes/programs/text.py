@@ -41,9 +41,10 @@ class Settings:
     held_out: float = 0.3  # half of it to choose the best network, half to test it
     group: str | None = None  # of a table: a column whose rows with the same value are held out together
     time_column: str | None = None  # or one of dates or numbers: the latest rows are held out
+    only: str | None = None  # export this model ("network", "TF-IDF + linear"), whichever is best
     seed: int = 0
     save_every: str | int = "5s"  # when to save, to resume after a crash; a number counts steps
-    time_s: float | None = None  # for all networks together
+    time_s: float | None = None  # for everything, from reading the data to the finished bundle
 
 
 def read(settings: Settings) -> list[tf.data.Dataset]:
@@ -92,8 +93,11 @@ def network(kind: str, train: tf.data.Dataset, settings: Settings) -> keras.Mode
     return model
 
 
-def train_one(kind: str, labels: np.ndarray, run: recipes.Run, settings: Settings) -> recipes.Trained:
+def train_one(
+    kind: str, time_s: float | None, labels: np.ndarray, run: recipes.Run, settings: Settings
+) -> recipes.Trained:
     """One network, trained until it no longer gets better on the validation texts."""
+    progress = recipes.Progress(kind, time_s)
     keras.utils.set_random_seed(settings.seed)
     train, _, validation, _ = read(settings)
 
@@ -104,8 +108,6 @@ def train_one(kind: str, labels: np.ndarray, run: recipes.Run, settings: Setting
     model = network(kind, train, settings)
     stopping = keras.callbacks.EarlyStopping(patience=settings.patience, restore_best_weights=True)
     slower = keras.callbacks.ReduceLROnPlateau(factor=0.3, patience=max(1, settings.patience // 2))
-    share = settings.time_s and settings.time_s / len(settings.networks)
-    progress = recipes.Progress(kind, share)
     weights = recipes.balanced_weights(labels, len(train.class_names)) if settings.balanced else None
     try:
         stoker.fit(
@@ -128,27 +130,40 @@ def train_one(kind: str, labels: np.ndarray, run: recipes.Run, settings: Setting
     return progress.trained(model)
 
 
-def main(settings: Settings) -> dict[str, Any]:
-    """Train the networks and the baselines; export and report the best network."""
+def main(settings: Settings, budget: recipes.Budget | None = None) -> dict[str, Any]:
+    """Train the networks and their rival; export and report what is best on the validation texts."""
+    budget = budget or recipes.Budget(settings.time_s)
     with recipes.Run(settings.run, settings, "text", settings.data) as run:
-        train, texts, _, test = read(settings)
+        train, texts, validation, test = read(settings)
         seen, unseen = recipes.rows_of(texts, most=100_000), recipes.rows_of(test)
+        held_out = recipes.rows_of(validation)
+        classes = train.class_names
+        rivals = recipes.text_rivals(
+            seen,
+            held_out,
+            classes=len(classes),
+            balanced=settings.balanced,
+            seed=settings.seed,
+            budget=budget,
+        )
         tried = []
-        for kind in settings.networks:
-            tried.append(train_one(kind, seen.labels, run, settings))
+        for kind, time_s in budget.shares(settings.networks):
+            tried.append(train_one(kind, time_s, seen.labels, run, settings))
             if tried[-1].stopped == "interrupted":
                 break
-        classes = train.class_names
-        peers = recipes.text_baselines(seen, unseen, classes=len(classes), balanced=settings.balanced)
         return run.conclude(
             tried,
-            peers,
+            rivals,
             train,
             seen,
             unseen,
+            validation=held_out,
+            only=settings.only,
             classes=classes,
             balanced=settings.balanced,
             ids=lambda texts: train.vectorization(texts)[:, : settings.max_length],
+            raw=texts,
+            budget=budget,
         )
 
 

@@ -23,10 +23,10 @@ _FILES = ("TextLine", "TFRecord", "FixedLengthRecord")
 
 
 def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
-    """A cache after the last stage that gives the same in every epoch."""
+    """A cache after the last stage that gives the same elements in every epoch."""
     chain = _chain(pipeline)
     place = next((number for number, stage in enumerate(chain) if _repeats(stage)), None)
-    if place is None or not _saves_work(chain[place]):
+    if place is None or not _would_save_work(chain[place]):
         return
     if any(stages.kind(stage) in ("Cache", "Take", "TakeWhile") for stage in chain[:place]):
         # There is a cache later on; or an epoch does not reach the end, and a cache would never be complete.
@@ -46,22 +46,28 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
         yield PipelineChange(NAME, words, replace_stage(pipeline, stage, stage.cache()), (few, few.cache()))
 
 
-def in_later_epochs(pipeline: Dataset, seconds: float) -> Dataset:
+def shorten_first_epoch(pipeline: Dataset, seconds: float) -> Dataset:
     """A pipeline to time in place of one with caches: so short that its first epoch ends after `seconds`."""
 
     def visit(stage: Dataset, new_inputs: list[Dataset]) -> Dataset | None:
         if stages.kind(stage) != "Cache":
             return None
         source = stages.inputs(stage)[0]
-        return rebuild(stage, [new_inputs[0].take(_few(source, _above(pipeline, stage), seconds))])
+        return rebuild(
+            stage, [new_inputs[0].take(_choose_count(source, _list_above(pipeline, stage), seconds))]
+        )
 
-    if not any(stages.kind(stage) == "Cache" for stage in stages.below(pipeline)):
+    if not any(stages.kind(stage) == "Cache" for stage in stages.list_stages(pipeline)):
         return pipeline
     return renew(pipeline, visit)
 
 
-def _above(pipeline: Dataset, stage: Dataset) -> list[Dataset]:
-    return [one for one in stages.below(pipeline) if any(below is stage for below in stages.below(one))]
+def _list_above(pipeline: Dataset, stage: Dataset) -> list[Dataset]:
+    return [
+        one
+        for one in stages.list_stages(pipeline)
+        if any(below is stage for below in stages.list_stages(one))
+    ]
 
 
 def _chain(pipeline: Dataset) -> list[Dataset]:
@@ -73,21 +79,21 @@ def _chain(pipeline: Dataset) -> list[Dataset]:
 
 
 def _repeats(stage: Dataset) -> bool:
-    """Whether this stage certainly gives the same in every epoch."""
-    for one in stages.below(stage):
+    """Whether this stage is certain to give the same elements in every epoch."""
+    for one in stages.list_stages(stage):
         kind = stages.kind(one)
         if kind in ("Shuffle", "Cache", "Repeat") or stages.is_generator(one):
             return False
-        if any(effects.of(function).why_not_pure for function in stages.functions(one)):
+        if any(effects.find_effects(function).why_not_pure for function in stages.functions(one)):
             return False
     return True
 
 
-def _saves_work(stage: Dataset) -> bool:
+def _would_save_work(stage: Dataset) -> bool:
     """Whether there is work below that a cache would save."""
     return any(
         stages.kind(one) in _FILES or (stages.kind(one) not in SOURCES and stages.functions(one))
-        for one in stages.below(stage)
+        for one in stages.list_stages(stage)
     )
 
 
@@ -111,7 +117,7 @@ def _count(stage: Dataset) -> int:
     return count
 
 
-def _few(stage: Dataset, above: list[Dataset], seconds: float) -> int:
+def _choose_count(stage: Dataset, above: list[Dataset], seconds: float) -> int:
     """How many elements to try it with: as many as take this long, but enough for a few batches."""
     least = 4
     for one in above:

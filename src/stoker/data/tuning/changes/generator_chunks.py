@@ -20,7 +20,7 @@ _COMPARED = 300
 
 def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     """Chunks for every generator whose rows have one shape."""
-    everything = list(stages.below(pipeline))
+    everything = list(stages.list_stages(pipeline))
     for stage in everything:
         if not stages.is_generator(stage):
             continue
@@ -29,22 +29,24 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
             continue
         # A generator that runs ahead of other Python code might miss what that code does.
         others = [one for one in everything if one is not stage]
-        alone = not any(effects.of(function).python for one in others for function in stages.functions(one))
-        batch = _batch_above(stage, everything)
-        why = _why_not(stage, others, alone or batch is not None)
+        alone = not any(
+            effects.find_effects(function).python for one in others for function in stages.functions(one)
+        )
+        batch = _find_batch_above(stage, everything)
+        why = _explain_refusal(stage, others, alone or batch is not None)
         if why is not None or found is None:
             yield LeftAlone(NAME, stages.describe(stage), why or "its Python function cannot be found")
             continue
         yield _chunk(pipeline, stage if batch is None else batch, stage, found, alone)
 
 
-def _batch_above(stage: Dataset, everything: list[Dataset]) -> Dataset | None:
+def _find_batch_above(stage: Dataset, everything: list[Dataset]) -> Dataset | None:
     """The batch that is the only reader of this stage; None if there is another reader."""
     above = [one for one in everything if any(source is stage for source in stages.inputs(one))]
     return above[0] if len(above) == 1 and stages.kind(above[0]) == "Batch" else None
 
 
-def _why_not(stage: Dataset, others: list[Dataset], ordered: bool) -> str | None:
+def _explain_refusal(stage: Dataset, others: list[Dataset], ordered: bool) -> str | None:
     if not stages.is_static(stage):
         return "its rows have no fixed shape: give it an output_signature with complete shapes"
     if any(stages.is_generator(one) for one in others):
@@ -64,12 +66,12 @@ def _chunk(
         return generators.batches(source, size, drop, ahead)
 
     # Compare both on the same rows: a generator may yield others each time.
-    again = replace(found, generator=_replay(found), args=())
-    before = generators.plain(again)
+    replayed = replace(found, generator=_replay(found), args=())
+    before = generators.make_plain(replayed)
     if old is not stage:
         before = rebuild(old, [before])
     return PipelineChange(
-        NAME, stages.describe(stage), replace_stage(pipeline, old, make(found)), (before, make(again))
+        NAME, stages.describe(stage), replace_stage(pipeline, old, make(found)), (before, make(replayed))
     )
 
 
@@ -83,9 +85,9 @@ def _replay(found: generators.GeneratorSource) -> Callable[[], Iterator[Nest]]:
     except Exception as error:  # noqa: BLE001 - the user's own error, raised again below
         failed = error
 
-    def again() -> Iterator[Nest]:
+    def replay() -> Iterator[Nest]:
         yield from recorded
         if failed is not None:
             raise failed
 
-    return again
+    return replay

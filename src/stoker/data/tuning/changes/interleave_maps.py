@@ -26,8 +26,8 @@ _MAPS = ("Map", "ParallelMap")
 
 
 def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
-    """For every interleave or flat_map whose function ends in movable maps."""
-    for stage in stages.below(pipeline):
+    """Propose a change for every interleave or flat_map whose function ends in movable maps."""
+    for stage in stages.list_stages(pipeline):
         if stages.kind(stage) not in _READS_MANY or stages.is_generator(stage):
             continue
         outside = _take_out(stage)
@@ -43,11 +43,11 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
 
 
 def _take_out(stage: Dataset) -> Dataset | None:
-    """The stage with the last maps of its function behind it; None if there are none that can be moved."""
-    if effects.of(map_function(stage)).why_not_pure or not stages.is_dense(stages.inputs(stage)[0]):
+    """The stage with its function's last maps moved behind it; None if none can be moved."""
+    if effects.find_effects(map_function(stage)).why_not_pure or not stages.is_dense(stages.inputs(stage)[0]):
         return None
     function = python_function(map_function(stage))
-    maps = _last_maps(function, stages.inputs(stage)[0].element_spec)
+    maps = _find_last_maps(function, stages.inputs(stage)[0].element_spec)
     if not maps:
         return None
     made = type(stage)(
@@ -58,7 +58,7 @@ def _take_out(stage: Dataset) -> Dataset | None:
     return made if made.element_spec == stage.element_spec else None
 
 
-def _last_maps(function: Callable[..., Dataset], specs: Nest) -> list[Callable[..., Nest]]:
+def _find_last_maps(function: Callable[..., Dataset], specs: Nest) -> list[Callable[..., Nest]]:
     """The functions of the maps at the end, the last one first."""
     graph = new_graph("stages_inside")
     found = []
@@ -68,7 +68,9 @@ def _last_maps(function: Callable[..., Dataset], specs: Nest) -> list[Callable[.
         while stages.kind(inside) in _MAPS:
             wrapper = map_function(inside)
             captured = wrapper.function.captured_inputs
-            if effects.of(wrapper).why_not_pure or not all(hasattr(one, "numpy") for one in captured):
+            if effects.find_effects(wrapper).why_not_pure or not all(
+                hasattr(one, "numpy") for one in captured
+            ):
                 # It has effects, or uses the function's argument.
                 break
             found.append(python_function(wrapper))
@@ -79,10 +81,10 @@ def _last_maps(function: Callable[..., Dataset], specs: Nest) -> list[Callable[.
 def _drop_maps(function: Callable[..., Dataset], maps: int) -> Callable[..., Dataset]:
     converted = convert(function)
 
-    def shorter(*args: Nest) -> Dataset:
+    def drop_maps(*args: Nest) -> Dataset:
         inside = converted(*args)
         for _ in range(maps):
             (inside,) = stages.inputs(inside)
         return inside
 
-    return batching.name_like(function, shorter)
+    return batching.name_like(function, drop_maps)

@@ -39,8 +39,8 @@ class _MapsBelow:
 
 
 def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
-    """For every batch, all maps below it down to the first that cannot be moved."""
-    for batch in stages.below(pipeline):
+    """Propose, for every batch, to move all maps below it down to the first that cannot be moved."""
+    for batch in stages.list_stages(pipeline):
         if stages.kind(batch) not in BATCHES:
             continue
         chain, left = _find_movable(batch, request)
@@ -48,7 +48,7 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
         if chain.maps:
             named = ", ".join(stages.describe(one) for one, _ in chain.maps)
             yield PipelineChange(
-                NAME, named, replace_stage(pipeline, batch, _move(batch, chain)), _pieces(batch, chain)
+                NAME, named, replace_stage(pipeline, batch, _move(batch, chain)), _make_pieces(batch, chain)
             )
 
 
@@ -82,7 +82,7 @@ def _prove(stage: Dataset, allow: str) -> OfBatch:
     if not stages.is_static(stages.inputs(stage)[0]):
         raise NotProven("its input is ragged, sparse or of unknown shape")
     wrapper = map_function(stage)
-    why = effects.of(wrapper).why_not_pure
+    why = effects.find_effects(wrapper).why_not_pure
     if why:
         raise NotProven(why)
     if not stages.is_dense(stage):
@@ -98,7 +98,7 @@ def _prove(stage: Dataset, allow: str) -> OfBatch:
 
 
 def _convert(stage: Dataset, allow: str, no_rule: NotProven) -> OfBatch:
-    """The function by TensorFlow's conversion, if that keeps every bit, or need not."""
+    """The function as TensorFlow converts it, if that changes no bit or may change some."""
     wrapper = map_function(stage)
     if any("Random" in node.op for node in effects.nodes(wrapper.function.graph)):
         raise NotProven("it draws random numbers from a seed that each element has")
@@ -124,31 +124,31 @@ def _move(batch: Dataset, chain: _MapsBelow) -> Dataset:
     made = chain.source
     for stage in chain.blind:
         made = rebuild(stage, [made])
-    return _behind(rebuild(batch, [made]), chain, batch.element_spec)
+    return _map_behind(rebuild(batch, [made]), chain, batch.element_spec)
 
 
-def _behind(batched: Dataset, chain: _MapsBelow, wanted: Nest) -> Dataset:
+def _map_behind(batched: Dataset, chain: _MapsBelow, wanted: Nest) -> Dataset:
     made = batched
     for number, (_, of_batch) in enumerate(chain.maps, 1):
-        function = of_batch if number < len(chain.maps) else with_shapes(of_batch, wanted)
+        function = of_batch if number < len(chain.maps) else fix_shapes(of_batch, wanted)
         made = made.map(function, num_parallel_calls=tf.data.AUTOTUNE)
     return made
 
 
-def with_shapes(of_batch: OfBatch, wanted: Nest) -> OfBatch:
+def fix_shapes(of_batch: OfBatch, wanted: Nest) -> OfBatch:
     """The same function, with the shapes that the batches had before."""
 
-    def shaped(*args: Nest) -> Nest:
+    def call_with_shapes(*args: Nest) -> Nest:
         result = of_batch(*args)
         for tensor, spec in zip(nest.flatten(result), nest.flatten(wanted), strict=True):
             tensor.set_shape(spec.shape)
         return result
 
-    return batching.name_like(of_batch, shaped)
+    return batching.name_like(of_batch, call_with_shapes)
 
 
-def _pieces(batch: Dataset, chain: _MapsBelow) -> tuple[Dataset, Dataset] | None:
-    """Both ways on the same recorded elements, whatever their source."""
+def _make_pieces(batch: Dataset, chain: _MapsBelow) -> tuple[Dataset, Dataset] | None:
+    """Both pieces on the same recorded elements, whatever their source."""
     elements = list(renew(chain.source).take(_ROWS))
     if not elements:
         return None
@@ -158,4 +158,4 @@ def _pieces(batch: Dataset, chain: _MapsBelow) -> tuple[Dataset, Dataset] | None
     for stage, _ in chain.maps:
         before = rebuild(stage, [before])
     before = before.batch(_BATCH)
-    return before, _behind(recorded.batch(_BATCH), chain, before.element_spec)
+    return before, _map_behind(recorded.batch(_BATCH), chain, before.element_spec)

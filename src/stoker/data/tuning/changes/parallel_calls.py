@@ -19,21 +19,23 @@ NAME = "parallel calls"
 
 def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     """One change for each map that could have more parallel calls."""
-    for stage in stages.below(pipeline):
+    for stage in stages.list_stages(pipeline):
         if stages.kind(stage) not in ("Map", "ParallelMap"):
             continue
         calls = stages.constant(argument(stage, "num_parallel_calls", None))
         if calls is not None and (calls == tf.data.AUTOTUNE or calls >= (os.cpu_count() or 1)):
             continue
-        why = effects.of(map_function(stage)).why_not_pure
+        why = effects.find_effects(map_function(stage)).why_not_pure
         if why:
             # It may depend on running one call at a time.
             yield LeftAlone(NAME, stages.describe(stage), why)
             continue
-        yield PipelineChange(NAME, stages.describe(stage), replace_stage(pipeline, stage, _parallel(stage)))
+        yield PipelineChange(
+            NAME, stages.describe(stage), replace_stage(pipeline, stage, _make_parallel(stage))
+        )
 
 
-def _parallel(stage: Dataset) -> Dataset:
+def _make_parallel(stage: Dataset) -> Dataset:
     source = stages.inputs(stage)
     if stages.kind(stage) == "ParallelMap":
         return rebuild(stage, source, num_parallel_calls=tf.data.AUTOTUNE)

@@ -12,7 +12,7 @@ NAME = "prefetch"
 
 
 def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
-    """A prefetch at the end, if there is none."""
+    """Propose a prefetch at the end, if there is none."""
     last = pipeline
     while stages.kind(last) == "Options":
         (last,) = stages.inputs(last)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from stoker.data.tuning import stages
 from stoker.data.tuning.changes import PipelineChange, Proposals, TuningRequest
-from stoker.data.tuning.changes.map_behind_batch import BATCHES, BLIND, with_shapes
+from stoker.data.tuning.changes.map_behind_batch import BATCHES, BLIND, fix_shapes
 from stoker.data.tuning.rebuilding import make_comparable, rebuild, replace_stage
 from stoker.tf_internals.datasets import argument
 from stoker.tf_internals.pipelines import nest
@@ -20,8 +20,8 @@ NAME = "batches gathered by row number"
 
 
 def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
-    """For every batch of rows that come from arrays unchanged."""
-    for batch in stages.below(pipeline):
+    """Propose a change for every batch of rows that come unchanged from arrays."""
+    for batch in stages.list_stages(pipeline):
         if stages.kind(batch) not in BATCHES:
             continue
         chain: list[Dataset] = []
@@ -46,4 +46,4 @@ def _gather_rows(batch: Dataset, chain: list[Dataset], source: Dataset) -> Datas
     def rows_by_number(numbers: Tensor) -> Nest:
         return nest.pack_sequence_as(wanted, [tf.gather(tensor, numbers) for tensor in tensors])
 
-    return made.map(with_shapes(rows_by_number, wanted), num_parallel_calls=tf.data.AUTOTUNE)
+    return made.map(fix_shapes(rows_by_number, wanted), num_parallel_calls=tf.data.AUTOTUNE)

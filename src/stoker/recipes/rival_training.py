@@ -1,0 +1,135 @@
+"""Models beside the network: what they are, and how the best way to train each is found in the time there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from stoker.data.array_types import Array
+from stoker.recipes.baselines import CONSTANT, Estimator, constant, import_models
+from stoker.recipes.budget import Budget
+from stoker.recipes.choosing import mean_loss
+from stoker.recipes.rows import Rows
+from stoker.tf_internals.types import Model
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A trained model beside the network.
+
+    Attributes:
+        name: as the report has it.
+        predict: the answers for rows: probabilities of the classes, or numbers.
+        build: makes the Keras model that gives the same answers for raw rows; None if it cannot be one.
+        validation: the answers for the validation rows, before the model learned from these, too.
+        learn_again: trains such a model on other rows.
+    """
+
+    name: str
+    predict: Callable[[Rows], Array]
+    build: Callable[[], Model] | None = None
+    validation: Array | None = None
+    learn_again: Callable[[Rows], Rival] | None = None
+
+
+@dataclass(frozen=True)
+class RivalTask:
+    """What the rivals learn, and in what time.
+
+    Attributes:
+        classes: how many classes the labels have; 0 for numbers.
+        balanced: all classes count the same.
+        seed: of models that draw random numbers.
+        budget: the time for all of them.
+    """
+
+    classes: int
+    balanced: bool
+    seed: int
+    budget: Budget
+
+
+@dataclass(frozen=True)
+class RivalKind:
+    """A kind of model, and how to train it.
+
+    Attributes:
+        name: as the report has it.
+        ways: each trains such a model; the usual one is in the middle.
+        power: the time of a training grows with the rows to this power; 0 if it takes none.
+        again: whether the best one learns from the validation rows, too, in the end.
+    """
+
+    name: str
+    ways: Sequence[Callable[[Rows], Rival]]
+    power: float = 1.1
+    again: bool = True
+
+
+def train_rivals(
+    kinds: Sequence[RivalKind], train: Rows, validation: Rows | None, task: RivalTask
+) -> list[Rival]:
+    """The best model of each kind; the time is shared among those that are left.
+
+    When it is up, the rest is left out, once there is a model that can be exported.
+
+    Args:
+        kinds: of models.
+        train: the rows to learn from.
+        validation: the rows to choose on.
+        task: what they learn.
+    """
+    import_models()
+    if task.classes and len(np.unique(train.labels)) == 1:
+        # There is nothing to learn: every model answers as the constant does.
+        kinds = [RivalKind(kind.name, [partial(constant_rival, task, name=kind.name)]) for kind in kinds]
+    found: list[Rival] = []
+    for number, kind in enumerate(kinds):
+        if task.budget.left_s <= 0 and any(one.build is not None for one in found):
+            task.budget.cut(f"No time to train {kind.name}.")
+            continue
+        limit_s = task.budget.rivals_s() / (len(kinds) - number)
+        found.append(_train_best(kind, train, validation, task, limit_s))
+    return found
+
+
+def _train_best(
+    kind: RivalKind, train: Rows, validation: Rows | None, task: RivalTask, limit_s: float
+) -> Rival:
+    """Train a model in the best of several ways, then again with the validation rows added."""
+    budget, ways = task.budget, kind.ways
+    ends_s = budget.elapsed_s + limit_s
+    usual = len(ways) // 2
+    # The other ways, and training again at the end, take as long each.
+    steps = 1 if validation is None else len(ways) + kind.again
+    model, rows, took_s = budget.fit_in_time(kind.name, ways[usual], train, limit_s / steps, kind.power)
+    if validation is None:
+        return model
+    tried = {usual: model}
+    for number, way in enumerate(ways):
+        if number != usual and budget.elapsed_s + took_s <= ends_s:
+            tried[number] = way(rows)
+    answers = {number: tried[number].predict(validation) for number in sorted(tried)}
+    best = min(answers, key=lambda number: _loss(validation, answers[number], task))
+    model = tried[best]
+    more = rows.join(validation)
+    if kind.again and budget.elapsed_s + took_s * (len(more) / len(rows)) ** kind.power <= ends_s:
+        model = ways[best](more)
+    return replace(model, validation=answers[best], learn_again=ways[best])
+
+
+def _loss(validation: Rows, answers: Array, task: RivalTask) -> float:
+    return mean_loss(validation.labels, answers, classes=task.classes, balanced=task.balanced)
+
+
+def constant_rival(task: RivalTask, train: Rows, name: str = CONSTANT) -> Rival:
+    """The same answer for every row."""
+    return Rival(name, lambda rows: constant(train.labels, len(rows), task.classes, task.balanced))
+
+
+def knows_all_classes(model: Estimator, classes: int) -> bool:
+    """Whether a trained model of scikit-learn has met every class."""
+    return not classes or len(model.classes_) == classes
