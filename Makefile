@@ -20,11 +20,11 @@ define need
 	else echo "Skipped: $(3). Install $(2), or run as root: make system-packages"; fi
 endef
 
-.PHONY: coverage news dist constraints demo demo-ledger demo-fit demo-software-gpu demo-recipe test system-packages test-fast lint docs clean soak \
-	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers \
+.PHONY: coverage news dist constraints demo demo-ledger demo-fit demo-software-gpu demo-recipe test system-packages test-fast memory-programs lint docs clean soak \
+	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers soak-bucket \
 	soak-random soak-models soak-pipelines soak-faults soak-tables soak-bundles bench-examples screenshots browser postgresql engine-tools mlflow image-tools \
-	bench bench-overhead bench-check bench-guard bench-software-gpu bench-page bench-whatif bench-fit bench-many bench-checkpoint \
-	bench-short-jobs peers bench-data bench-tune soak-data bench-store bench-serve bench-workers bench-recipes bench-keel recipe-figures fortunes
+	bench bench-overhead bench-check bench-guard bench-software-gpu bench-memory bench-page bench-whatif bench-fit bench-many bench-checkpoint \
+	bench-short-jobs bench-goodput peers peers-serving serving-clients protos bench-data bench-tune soak-data bench-storage bench-store bench-serve bench-workers bench-recipes bench-keel recipe-figures fortunes
 
 # Without the lines that TensorFlow prints about itself.
 QUIETLY := $(BIN)/python tools/quietly.py
@@ -51,14 +51,20 @@ demo-recipe: $(READY)
 # As many processes as the machine has room for.
 PYTEST := $(BIN)/python -m pytest -n auto
 
-# Compiled first: the tests start hundreds of processes that import Stoker.
-test: lint browser postgresql mlflow
+# Compiled first, and compiled code is kept: the tests start hundreds of processes that import Stoker.
+unexport PYTHONDONTWRITEBYTECODE
+test: $(READY) browser postgresql
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint mlflow
 	$(BIN)/python -m compileall -q src tests
 	$(PYTEST)
 
 # What needs no TensorFlow: two to three minutes on two cores.
 test-fast: $(READY)
 	$(PYTEST) -m fast
+
+# The memory books of ten programs on the software GPU; `make test` runs two of them.
+memory-programs: $(READY)
+	STOKER_MEMORY_PROGRAMS=all $(BIN)/python -m pytest tests/doctor/memory/test_programs.py
 
 # What the tests and benchmarks need of Debian or Ubuntu; as root.
 system-packages:
@@ -126,6 +132,10 @@ bench-overhead: $(BENCH_READY)
 bench-software-gpu: $(READY)
 	$(BIN)/python benchmarks/software_gpu.py
 
+# What `stoker memory` predicts, against what the software GPU counts. About an hour; MODELS="ResNet50 VGG16" runs some.
+bench-memory: $(READY)
+	$(BIN)/python benchmarks/memory.py $(if $(MODELS),--models $(MODELS))
+
 # Against ruff, flake8 and pylint over the installed sources of Keras and TensorFlow.
 bench-check: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[bench-check]'
@@ -154,6 +164,13 @@ bench-many: $(READY)
 # Jobs that are over in seconds: the whole first call, tracing and all, against Keras.
 bench-short-jobs: $(READY)
 	$(BIN)/python benchmarks/short_jobs.py
+	$(BIN)/python benchmarks/kept_compilations.py
+
+# In an environment of its own: ml-goodput-measurement brings the clients of Google Cloud.
+bench-goodput: $(READY)
+	test -x .venv-goodput/bin/python || $(BIN)/python -m venv .venv-goodput
+	.venv-goodput/bin/python -m pip install --quiet --editable '.[bench-goodput]'
+	.venv-goodput/bin/python benchmarks/goodput.py
 
 # Programs in the shape of published Keras examples, through Keras and through Stoker.
 bench-examples: $(READY)
@@ -165,7 +182,24 @@ PEERS_PYTHON ?= $(BIN)/python
 peers: $(READY)
 	$(PEERS_PYTHON) benchmarks/keras_suites.py $(SUITES) $(addprefix --checkout=,$(CHECKOUTS))
 
-soak: soak-run soak-resume soak-store soak-cases soak-serve soak-engines soak-workers
+# TensorFlow Serving's tests of its binary, on tensorflow_model_server: `make peers-serving SERVING=a checkout of it`.
+peers-serving: $(READY)
+	$(BIN)/python -m pip install --quiet portpicker six
+	$(BIN)/python benchmarks/serving_suites.py $(SERVING) $(TESTS)
+
+# KServe's client, in an environment of its own, for its tests; without it they are skipped.
+serving-clients: .venv-clients/.ready
+
+.venv-clients/.ready:
+	$(PYTHON) -m venv .venv-clients
+	.venv-clients/bin/python -m pip install --quiet kserve
+	@touch $@
+
+# The messages of the gRPC services, from their .proto files.
+protos: $(READY)
+	$(BIN)/python tools/make_protos.py
+
+soak: soak-run soak-resume soak-store soak-cases soak-serve soak-engines soak-workers soak-bucket
 
 # A million steps: the record stays small and the process does not grow.
 soak-run: $(READY)
@@ -175,15 +209,20 @@ soak-run: $(READY)
 soak-resume: $(READY)
 	$(BIN)/python benchmarks/soak_resume.py
 
-# All cases of the tests that `make test` runs for some: every example and its twin, every repair, large networks.
+# All cases of the tests that `make test` runs for some: every example and its twin, every repair, large networks, more random ones.
 soak-cases: $(READY)
 	STOKER_ALL_CASES=1 $(PYTEST) tests/test_examples.py tests/doctor/fix/test_repaired_examples.py tests/doctor/software_gpu/test_parity.py \
-		tests/train/workers tests/recipes/test_text_and_image.py tests/recipes/test_killed.py tests/test_learn.py
+		tests/train/workers tests/train/test_random_models.py tests/data/tuning/test_random_pipelines.py \
+		tests/recipes/test_text_and_image.py tests/recipes/test_killed.py tests/test_learn.py
 
 # Workers of a job killed at random moments, stopped, told to leave: it ends with the bits of one that was left alone.
 soak-workers: $(READY)
 	$(BIN)/python benchmarks/soak_workers.py
 	PYTHONPATH=. $(BIN)/python benchmarks/soak_launch.py
+
+# Two workers with their checkpoints in a bucket, killed fifty times.
+soak-bucket: $(READY)
+	PYTHONPATH=. $(BIN)/python benchmarks/soak_bucket.py
 
 # Models, pipelines, faults, tables and bundles drawn at random, against Keras, TensorFlow, pandas and polars, or against
 # a run that was left alone. `make soak-random COUNT=20` runs a few of each; SEED=n draws others.
@@ -251,6 +290,10 @@ fortunes:
 bench-data: $(READY)
 	$(BIN)/python benchmarks/data.py
 
+# Rows from a bucket against rows on this disk, and against plain parallel downloads.
+bench-storage: $(READY)
+	$(BIN)/python benchmarks/storage.py
+
 # Step times of jobs of one, two and three workers, by bytes; one sum a step or four.
 bench-workers: $(READY)
 	$(BIN)/python benchmarks/workers.py
@@ -284,6 +327,10 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[cpu,dev]'
 	# The client that the gRPC service is tested with. What it depends on would be a second TensorFlow.
 	$(BIN)/python -m pip install --quiet --no-deps tensorflow-serving-api
+	# Triton's client and protoc, without the versions of protobuf that they ask for.
+	$(BIN)/python -m pip install --quiet python-rapidjson geventhttpclient && \
+	$(BIN)/python -m pip install --quiet --no-deps tritonclient grpcio-tools || \
+	echo "Skipped: the tests with Triton's client, which could not be installed."
 	# Models that the tests train and refuse, likewise; without them those tests are skipped.
 	$(BIN)/python -m pip install --quiet regex kagglehub tokenizers && \
 	$(BIN)/python -m pip install --quiet --no-deps keras-hub tensorflow-text tf_keras || \
@@ -320,4 +367,4 @@ $(DOCS_VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(DOCS_VENV) $(RELEASE_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache $(ENGINES_VENV)
+	rm -rf .venv-clients $(VENV) $(DOCS_VENV) $(RELEASE_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache $(ENGINES_VENV)

@@ -12,11 +12,20 @@ from typing import Any
 
 import pytest
 
-from tests import marking
+from tests import durations, marking
 from tests.support import ROOT
+
+# The fixture `bucket`, for whoever reads or writes elsewhere.
+pytest_plugins = ["tests.storage.buckets"]
 
 # Of what a test trains, nothing is kept, unless the test is about that.
 os.environ["STOKER_STORE"] = "off"
+os.environ["STOKER_KEEP_COMPILATIONS"] = "0"
+
+# Hundreds of programs are started: they load less of what Keras imports on the side.
+_LEAN_START = str(ROOT / "tests" / "lean_start")
+if _LEAN_START not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [_LEAN_START, os.environ.get("PYTHONPATH")]))
 
 # Files of long tests, each with programs of its own.
 SHARES_NOTHING = {"tests/test_examples.py"}
@@ -38,8 +47,14 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """The tests of a file stay together, for they share what they set up; long ones that share nothing do not."""
+    """The tests of a file stay together, for they share what they set up; long ones that share nothing do not.
+
+    Files are handed out in the order of `pytest_collection_modifyitems`: the longest first, so that no process is left
+    with a long one at the end.
+    """
     from xdist.scheduler import LoadScopeScheduling
+
+    config.option.loadscopereorder = False
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
@@ -49,10 +64,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test `fast` or `tensorflow`, or leave it `slow`."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test `fast` or `tensorflow`, or leave it `slow`; with several processes, put long files first."""
     for item in items:
         marking.mark(item)
+    if hasattr(config, "workerinput"):
+        durations.sort(items)
 
 
 @pytest.fixture(autouse=True)

@@ -79,14 +79,15 @@ def _imported(node: ast.AST) -> list[str]:
     return []
 
 
-def _files_of(name: str) -> Iterator[Path]:
+@cache
+def _files_of(name: str) -> list[Path]:
     """The files of ours that importing a module runs: its own and those of the packages around it."""
     parts = name.split(".")
     if parts[0] not in _OURS:
-        return
-    for length in range(1, len(parts) + 1):
-        place = _OURS[parts[0]].joinpath(*parts[:length])
-        yield from (path for path in (place / "__init__.py", place.with_suffix(".py")) if path.is_file())
+        return []
+    places = [_OURS[parts[0]].joinpath(*parts[:length]) for length in range(1, len(parts) + 1)]
+    paths = (path for place in places for path in (place / "__init__.py", place.with_suffix(".py")))
+    return [path for path in paths if path.is_file()]
 
 
 def _functions(item: pytest.Item) -> Iterator[object]:

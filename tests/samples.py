@@ -12,6 +12,7 @@ from stoker.records import (
     Device,
     Excerpt,
     Finding,
+    MemoryBook,
     MemoryRow,
     Record,
     Repairs,
@@ -73,6 +74,53 @@ def sample_record(**changes: Any) -> Record:
         started="2026-11-15T21:07:54Z",
     )
     return dataclasses.replace(record, **sections(changes))
+
+
+def sample_memory_book() -> MemoryBook:
+    """A book of one device: 11.2 of 15.0 GiB."""
+    rows = [
+        (
+            48,
+            "model/conv_stack",
+            "activations",
+            5.0,
+            "float32",
+            "[256,112,112,64]",
+            "model/conv_stack/Conv2D",
+        ),
+        (52, "model/head", "activations", 2.1, "float32", "[256,56,56,64]", "model/head/Relu"),
+        (60, "", "optimizer", 1.6, "float32", "[64,64,3,3]", "adam/kernel_momentum:0"),
+        (48, "model/conv_stack", "weights", 1.5, "float32", "[64,64,3,3]", "kernel:0"),
+        (0, "", "other", 1.0, "", "", "rounding up by the allocator, and unknown owners"),
+    ]
+    owners = [
+        {
+            "file": "train.py" if line else "",
+            "line": line,
+            "function": "build" if line else "",
+            "layer": layer,
+            "role": role,
+            "bytes": int(size * 2**30),
+            "count": 2,
+            "largest": {"shape": shape, "dtype": dtype, "op": op},
+        }
+        for line, layer, role, size, dtype, shape, op in rows
+    ]
+    peak = sum(int(row[3] * 2**30) for row in rows)
+    curve = [
+        {"at_ms": float(n), "bytes": [2**30, 2**30, n * 2**27, 2**28 * min(n, 20 - n), 0, 2**27, 0, 2**26]}
+        for n in range(20)
+    ]
+    device = {
+        "device": "/GPU:0",
+        "peak_bytes": peak,
+        "capacity_bytes": 15 * 2**30,
+        "fragmentation": 0.25,
+        "at_peak": owners,
+        "curve": curve,
+        "run_peak_bytes": peak,
+    }
+    return read(MemoryBook, {"device": [device]})
 
 
 def sections(values: dict[str, Any]) -> dict[str, Any]:

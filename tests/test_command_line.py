@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from stoker.cli import main
 from stoker.tracking.store import record_files
 from tests.samples import sample_record
 from tests.support import ROOT, Outcome, run, run_plain, run_stoker, write_program
@@ -31,6 +32,24 @@ def one_line(outcome: Outcome) -> str:
     assert len(lines) == 1
     assert lines[0].startswith("stoker: ")
     return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("train table --traget=y", "stoker train table does not know --traget: did you mean '--target'?"),
+        ("train table --see 3 --traget=y", "stoker train table does not know --traget: did you mean '--target'?"),
+        ("train tabel x.csv", "argument KIND: invalid choice: 'tabel': did you mean 'table'?"),
+        ("runs shw", "argument ACTION: invalid choice: 'shw': did you mean 'show'?"),
+        ("check --format jsn", "argument --format: invalid choice: 'jsn': did you mean 'json'?"),
+        ("runs qqq", "'head', 'verify'); see stoker runs --help"),
+    ],
+)  # fmt: skip
+def test_a_misspelled_word_gets_a_suggestion(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    assert capsys.readouterr().err.replace("head, verify", "'head', 'verify'").rstrip().endswith(said)
 
 
 def test_no_such_file(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def commands_in(text: str) -> list[list[str]]:
     for line in [*_INLINE.findall(text), *_BLOCK.findall(text)]:
         words = line.split(" #")[0].split()
         programs = [place for place, word in enumerate(words) if word.endswith(".py")]
-        if words[0] in ("run", "launch", "fix") and programs:
+        if words[0] in ("run", "launch", "fix", "memory") and programs:
             words = words[: programs[0] + 1]
         commands.append(words)
     return commands

@@ -79,8 +79,8 @@ def command(*words):
             raise StokerError(f"exit {code}")
     attempt(" ".join(words), call)
 
-verbs = ("audit", "bundle", "check", "compare", "data", "explain", "export", "fix", "launch", "package", "report",
-         "run", "runs", "serve", "software-gpu", "train", "tune", "ui", "whatif")
+verbs = ("audit", "bundle", "check", "compare", "data", "explain", "export", "fix", "launch", "memory", "package",
+         "report", "run", "runs", "serve", "software-gpu", "train", "tune", "ui", "whatif")
 for verb in verbs:
     command(verb, "--help")
 command("bundle", "bundle", "--verify")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.units import bytes_of, counted, duration, size
+from stoker.units import bytes_of, duration, quantity, size, times
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,15 @@ def test_times(seconds: float | None, text: str) -> None:
 
 
 def test_things_are_counted_in_english() -> None:
-    assert [counted(n, "row") for n in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
+    assert [quantity(n, "row") for n in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
+
+
+def test_factors() -> None:
+    assert [times(n) for n in (1.0, 1.04, 1.25, 3.14, 27.4, 0.5)] == [
+        "1.00x",
+        "1.04x",
+        "1.2x",
+        "3.1x",
+        "27x",
+        "0.5x",
+    ]

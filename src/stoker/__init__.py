@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stoker.compilations import keep_compilations
 from stoker.lazy import import_when_used
 from stoker.version import __version__
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from stoker.train.fit_many import fit_many
     from stoker.train.inference.predict import predict
     from stoker.train.planning.plan import Plan
+    from stoker.train.search import search_with_keras_tuner, search_with_optuna
     from stoker.train.trainer import Trainer
     from stoker.train.update.averaging import EMA
     from stoker.train.update.balancing import Balance
@@ -94,6 +96,8 @@ _HOMES = {
     "guard": "stoker.doctor.guard",
     "load_ipython_extension": "stoker.doctor.notebook",
     "predict": "stoker.train.inference.predict",
+    "search_with_keras_tuner": "stoker.train.search",
+    "search_with_optuna": "stoker.train.search",
     "strategy": "stoker.train.workers.strategy",
     "tune": "stoker.data.tuning.tuner",
     "runs": "stoker.tracking.store.table",
@@ -140,6 +144,8 @@ __all__ = [
     "predict",
     "recipes",
     "runs",
+    "search_with_keras_tuner",
+    "search_with_optuna",
     "software_gpu",
     "strategy",
     "track",
@@ -147,6 +153,8 @@ __all__ = [
 ]
 
 __getattr__ = import_when_used(__name__, _HOMES)
+# TensorFlow reads where before the first line that uses Stoker.
+keep_compilations()
 
 
 def __dir__() -> list[str]:

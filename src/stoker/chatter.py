@@ -9,6 +9,7 @@ As a program, this file is the filter. It imports nothing of Stoker and so start
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import subprocess
@@ -28,7 +29,7 @@ _LAST_LINES_S = 5.0
 
 
 def is_chatter(line: str) -> bool:
-    """Whether TensorFlow tells something about itself in this line that nobody can act on."""
+    """Whether this line is TensorFlow talking about itself, with nothing for the reader to act on."""
     return _CHATTER.match(line) is not None
 
 
@@ -36,11 +37,31 @@ def is_chatter(line: str) -> bool:
 def quiet_tensorflow() -> Iterator[None]:
     """Import TensorFlow in this block to keep its chatter off stderr. All other lines are shown.
 
-    Whoever sets TF_CPP_MIN_LOG_LEVEL to 0 sees everything.
+    Whoever sets TF_CPP_MIN_LOG_LEVEL to 0 sees everything. Python looks for no garbage in the block: looking through
+    all that is being loaded, again and again, would take a fifth of the time.
     """
-    if os.environ.setdefault(LEVEL, "3") == "0" or "tensorflow" in sys.modules or sys.stderr is None:
+    shows_all = os.environ.setdefault(LEVEL, "3") == "0" or sys.stderr is None
+    if "tensorflow" in sys.modules:
         yield
         return
+    with _pause_collection(), contextlib.nullcontext() if shows_all else _filter_stderr():
+        yield
+
+
+@contextlib.contextmanager
+def _pause_collection() -> Iterator[None]:
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@contextlib.contextmanager
+def _filter_stderr() -> Iterator[None]:
     sys.stderr.flush()
     stderr = os.dup(2)
     # In a process of its own the filter still delivers the last words of a TensorFlow that aborts.

@@ -12,7 +12,18 @@ from typing import Any
 
 from stoker.errors import UsageError
 
-_KEYS = frozenset({"select", "ignore", "per-file-ignores", "fail-on", "exclude", "device-profiles", "store"})
+_KEYS = frozenset(
+    {
+        "select",
+        "ignore",
+        "per-file-ignores",
+        "fail-on",
+        "exclude",
+        "device-profiles",
+        "store",
+        "keep-compilations",
+    }
+)
 SEVERITIES = ("info", "warning", "error")
 
 
@@ -30,15 +41,17 @@ class Config:
     device_profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # The URL of the store, or "off"; "" for the default.
     store: str = ""
+    # Whether what XLA compiles is kept for later processes.
+    keep_compilations: bool = True
 
     def reports(self, kind: str, code: str, file: str) -> bool:
         """Whether a kind is reported in a file."""
-        if self.select and not _named(self.select, kind, code):
+        if self.select and not _names_stall(self.select, kind, code):
             return False
-        if _named(self.ignore, kind, code):
+        if _names_stall(self.ignore, kind, code):
             return False
         return not any(
-            _named(names, kind, code)
+            _names_stall(names, kind, code)
             for pattern, names in self.per_file_ignores
             if self._matches(file, pattern)
         )
@@ -60,13 +73,13 @@ class Config:
         return relative.startswith(pattern.rstrip("/*") + os.sep)
 
 
-def _named(names: Sequence[str], kind: str, code: str) -> bool:
-    """By slug, by code, or by the beginning of a code: `STK3` is all of the input family."""
+def _names_stall(names: Sequence[str], kind: str, code: str) -> bool:
+    """Whether the names include a stall: by slug, code or start of a code (`STK3` is all of the input family)."""
     return any(name == kind or code.startswith(name) or name == "ALL" for name in names)
 
 
 def load(root: Path, is_known: Callable[[str], bool] | None = None) -> Config:
-    """The project's configuration, the defaults where there is none.
+    """The project's configuration, or the defaults if it has none.
 
     `is_known` says whether a name in `select`, `ignore` or `per-file-ignores` means a kind. Commands that report no
     kinds pass none, and the names are not checked.
@@ -95,6 +108,7 @@ def load(root: Path, is_known: Callable[[str], bool] | None = None) -> Config:
         fail_on=severity(section.get("fail-on", "error"), f"{path}: fail-on"),
         device_profiles=_tables(section.get("device-profiles", {}), f"{path}: device-profiles"),
         store=_text(section.get("store", ""), f"{path}: store"),
+        keep_compilations=_flag(section.get("keep-compilations", True), f"{path}: keep-compilations"),
     )
 
 
@@ -126,6 +140,12 @@ def _text(value: object, where: str) -> str:
     raise UsageError(f"{where} must be a string, not {value!r}")
 
 
+def _flag(value: object, where: str) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise UsageError(f"{where} must be true or false, not {value!r}")
+
+
 def _strings(value: object, where: str) -> list[str]:
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return list(value)
@@ -149,7 +169,7 @@ def severity(value: object, where: str) -> str:
     """A severity, checked.
 
     Raises:
-        UsageError: it is not one.
+        UsageError: there is no such severity.
     """
     if value not in SEVERITIES:
         raise UsageError(f"{where} must be one of {', '.join(SEVERITIES)}, not {value!r}")

@@ -1,4 +1,4 @@
-"""Names that have to go: they keep working for at least one minor version and say in one line what to use instead.
+"""Names that will be removed: they keep working for at least one minor version and say in one line what to use instead.
 
     def old_name(...):
         deprecation.warn("stoker.old_name", "stoker.new_name", removed_in="0.4")
@@ -12,7 +12,7 @@ import warnings
 
 
 def describe(old: str, new: str, removed_in: str) -> str:
-    """The line that everyone sees who uses the old name."""
+    """The line shown to everyone who uses the old name."""
     return f"{old} is deprecated and will be removed in Stoker {removed_in}: use {new}"
 
 

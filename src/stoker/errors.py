@@ -38,12 +38,21 @@ class CheckpointError(StokerError, RuntimeError):
     """A checkpoint could not be written, or belongs to another model, run or data pipeline."""
 
 
-def suggest(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown word: the nearest known one, if any is near."""
+def find_nearest(word: str, known: Iterable[str], least_alike: float = 0.6) -> str | None:
+    """The known word most similar to this one, ignoring case; None if none is similar."""
     import difflib
 
-    near = difflib.get_close_matches(word, known, 1)
-    return f": did you mean {near[0]!r}?" if near else ""
+    by_small_letters: dict[str, str] = {}
+    for name in known:
+        by_small_letters.setdefault(name.lower(), name)
+    near = difflib.get_close_matches(word.lower(), by_small_letters, 1, least_alike)
+    return by_small_letters[near[0]] if near else None
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown word: the nearest known one, if any is near."""
+    near = find_nearest(word, known)
+    return f": did you mean {near!r}?" if near else ""
 
 
 # Which extra brings a package.
@@ -73,7 +82,7 @@ def name_extra(what: str, error: ModuleNotFoundError) -> StokerError | None:
 
 
 def whole_number(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
-    """A number of something; NumPy's are as good as Python's."""
+    """Check a whole number, Python's or NumPy's, and return it as an `int`."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -107,5 +116,5 @@ def check_local_path(path: Any) -> None:
     if scheme.lower() == "file":
         raise ArgumentError(f"{text}: give the path alone, without file://")
     raise ArgumentError(
-        f"{text}: {scheme}:// is not supported yet. Give a path on this machine: mount the storage, or copy the files."
+        f"{text}: {scheme}:// is not supported here. Give a path on this machine: mount the storage, or copy the files."
     )

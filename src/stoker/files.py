@@ -27,7 +27,7 @@ CACHE = HOME / "cache"
 
 
 def user_cache(subject: str) -> Path:
-    """Where what all projects share is kept: in `STOKER_CACHE_DIR`, else in `stoker` of the user's cache directory."""
+    """The directory that all projects share: `STOKER_CACHE_DIR`, or `stoker` in the user's cache directory."""
     own = os.environ.get("STOKER_CACHE_DIR")
     if own:
         return Path(own) / subject
@@ -54,7 +54,7 @@ def open_private(path: str | os.PathLike[str], flags: int) -> int:
 
 
 def tighten(path: Path) -> bool:
-    """Close an existing file to everybody but its owner; whether it was open to others before.
+    """Close an existing file to everybody but its owner; return whether it was open to others.
 
     What belongs to somebody else stays as it is: only its owner can change that.
     """

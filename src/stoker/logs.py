@@ -25,7 +25,7 @@ REPLACED = {"is_replaced": True}
 
 
 class LineHandler(logging.Handler):
-    """Writes a record as one line to whatever stdout or stderr is at that moment; a closed stream is no error."""
+    """Writes a record as one line to whatever stdout or stderr is at that moment; a closed stream is not an error."""
 
     def __init__(self) -> None:
         super().__init__()

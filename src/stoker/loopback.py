@@ -1,4 +1,4 @@
-"""Is a server reachable from this machine only, and under which names then.
+"""Whether a server is reachable only from this machine, and under which names.
 
 A page from elsewhere can have its own name point to this machine (DNS rebinding) and so read a local server's answers;
 the names below are the ones it cannot have.

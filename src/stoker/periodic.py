@@ -1,4 +1,4 @@
-"""Every so many steps, or every so many seconds: one rule for checkpoints, evaluations, looks and bars.
+"""Every so many steps, or every so many seconds: one rule for checkpoints, evaluations and progress bars.
 
 every = Every(steps=100)
 for step in ...:
@@ -25,7 +25,7 @@ class Every:
         self._last_step, self._last_ns = step, clock.real_ns()
 
     def due(self, step: int = 0) -> bool:
-        """Whether so many steps, or so much time, went by since it was done."""
+        """Whether enough steps, or enough time, have passed since it was last done."""
         if self.steps is not None and step - self._last_step >= self.steps:
             return True
         if self.seconds is None:

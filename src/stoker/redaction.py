@@ -207,5 +207,5 @@ def _environment_secrets() -> list[str]:
 
 
 def _names_file(value: str) -> bool:
-    """`GOOGLE_APPLICATION_CREDENTIALS=/etc/key.json` tells where the secret is, and is none."""
+    """`GOOGLE_APPLICATION_CREDENTIALS=/etc/key.json` names the file of a secret; the name itself is not secret."""
     return value.startswith(("/", "./", "~"))

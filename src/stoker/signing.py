@@ -21,7 +21,7 @@ _MOST_BYTES = 16_384
 
 
 class SigningError(StokerError, ValueError):
-    """A key cannot be written, read or used, or what stands where a signature should is none."""
+    """A key cannot be written, read or used, or what should be a signature is not one."""
 
 
 def generate_key(path: str | os.PathLike[str]) -> str:
@@ -67,11 +67,11 @@ def sign(data: bytes, key_path: str | os.PathLike[str]) -> str:
 
 
 def verify(data: bytes, signature: str, public: str | os.PathLike[str]) -> bool:
-    """Say whether `signature` is the one that the owner of the public key gave to these bytes.
+    """Whether the owner of the public key signed these bytes with this signature.
 
     Args:
         data: what was signed.
-        signature: as `sign` returned it. Text that is no signature at all is simply not the right one.
+        signature: as `sign` returned it. Text that is not a signature counts as a wrong one.
         public: the key's text ("ed25519:..."), or the path of the file that holds it.
 
     Raises:

@@ -35,7 +35,7 @@ def bytes_of(text: str) -> int | None:
     return int(float(match[1]) * _SIZES[match[2]])
 
 
-def counted(count: int, noun: str) -> str:
+def quantity(count: int, noun: str) -> str:
     """`1 row`, `1,200 rows`: for nouns whose plural ends in s."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
@@ -56,13 +56,20 @@ def long_duration(seconds: float) -> str:
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds in `30`, `30s`, `5m`, `4h` or `1.5d`; None if the text is no time."""
+    """The seconds in `30`, `30s`, `5m`, `4h` or `1.5d`; None if the text is not a time."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", text)
     if match is None or (match[2] or "s") not in _TIMES:
         return None
     return float(match[1]) * _TIMES[match[2] or "s"]
 
 
+def times(factor: float) -> str:
+    """`3.1x`, `1.02x`, `27x`."""
+    if factor >= 10:
+        return f"{factor:.0f}x"
+    return f"{factor:.1f}x" if factor >= 1.2 or factor < 0.9 else f"{factor:.2f}x"
+
+
 def printable(text: str, *, lines: bool = False) -> str:
-    """Text of others for a terminal: a replacement for each character that it would obey; `lines` keeps line breaks."""
+    """Foreign text made safe for a terminal: control characters are replaced; `lines` keeps line breaks."""
     return (_OBEYED_BUT_LINES if lines else _OBEYED).sub("\N{REPLACEMENT CHARACTER}", text)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from stoker.cli import main
+from stoker.doctor.probes.parts.environment import OTHER_WORK
 from stoker.tracking.store import record_files
 from tests.samples import sample_finding, sample_record
 
@@ -48,10 +49,26 @@ def test_several_runs_a_side_and_the_exit_code_for_ci(capsys: pytest.CaptureFixt
 
 
 def test_a_small_difference_is_left_open(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "near", "slow-0", "--fail-if-slower", "1%"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "No difference that can be told from noise" in said
-    assert "runs per side" in said
+    assert main(["compare", "near", "slow-0", "--fail-if-slower", "5%"]) == 0
+    printed = capsys.readouterr()
+    said = " ".join(printed.out.replace("\u00a0", " ").split())
+    assert (
+        "Undecided: B looks 2.4 % slower than A, but with one run per side anything from 13 % slower" in said
+    )
+    assert "One run is accurate to about ±3.0 %; run each side " in said
+    assert " times to confirm a difference of 2.4 %." in said
+    assert printed.err == ""
+
+
+def test_what_looks_too_slow_fails_even_if_one_run_per_side_cannot_prove_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    save("crawling", steps_per_s=6.0, environment={OTHER_WORK: 0.9})
+    assert main(["compare", "slow-0", "crawling", "--noise", "40%", "--fail-if-slower", "5%"]) == 3
+    printed = capsys.readouterr()
+    assert "Undecided: B looks 75 % slower than A" in " ".join(printed.out.replace("\u00a0", " ").split())
+    assert printed.err.startswith("stoker: undecided: B looks 75 % slower than A, and the limit is 5 %")
+    assert "to decide" in printed.err
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +92,7 @@ def test_a_page(capsys: pytest.CaptureFixture[str]) -> None:
         (["slow-0", "slow-0"], "is on both sides"),
         (["slow-0,slow-0", "fast-0"], "names a run twice"),
         (["nothing", "slow-0"], "no run with id 'nothing'"),
-        (["slow", "fast-0"], "3 runs with id 'slow'"),
+        (["slow", "fast-0"], "3 runs whose ids begin with 'slow'"),
         (["slow-0", ","], "names no run"),
         (["slow-0", "fast-0", "--fail-if-slower", "much"], "such as 5%"),
         (["slow-0", "fast-0", "--fail-if-slower=-3%"], "such as 5%"),

@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from stoker.cli._options import add_json, add_program, add_store, given_store, read_program, read_store
+from stoker.cli._options import add_json, add_program, add_store, read_program, read_store, read_store_option
 from stoker.errors import UsageError
 
 
@@ -19,10 +19,10 @@ def test_an_action_does_not_undo_what_was_said_before_it() -> None:
     add_store(action)
     args = parser.parse_args(["--json", "--store", "sqlite:////a.db", "show"])
     assert args.json is True
-    assert given_store(args) == "sqlite:////a.db"
+    assert read_store_option(args) == "sqlite:////a.db"
     args = parser.parse_args(["show"])
     assert args.json is False
-    assert given_store(args) is None
+    assert read_store_option(args) is None
 
 
 def test_a_command_that_needs_a_store_refuses_none() -> None:

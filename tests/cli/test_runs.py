@@ -70,7 +70,7 @@ def test_runs_are_listed_filtered_and_sorted(stoker: Stoker) -> None:
     assert [run["name"] for run in json.loads(stoker("runs", "--where", "rate>=0.1", "--json"))] == ["bad"]
     assert [run["name"] for run in json.loads(stoker("runs", "--where", "tag ~ X", "--json"))] == ["bad"]
     assert json.loads(stoker("runs", "--where", "loss<0.3", "--where", "name=bad", "--json")) == []
-    assert "no run is like that" in stoker("runs", "--where", "loss > 9")
+    assert "no run matches" in stoker("runs", "--where", "loss > 9")
     table = list(csv.DictReader(io.StringIO(stoker("runs", "--csv", "--limit", "1"))))
     assert [(row["name"], row["params.rate"], row["metrics.loss"]) for row in table] == [
         ("good", "0.01", "0.25")
@@ -79,6 +79,23 @@ def test_runs_are_listed_filtered_and_sorted(stoker: Stoker) -> None:
     assert "cannot read the condition 'loss <'" in stoker("runs", "--where", "loss <", code=2)
     assert stoker("runs", "--where", "name = ''", "--json").strip() == "[]"
     assert "no run has 'los' to sort by: did you mean 'loss'?" in stoker("runs", "--sort=-los", code=2)
+    assert "no run has 'los': did you mean 'loss'?" in stoker("runs", "--where", "los < 1", code=2)
+    assert "no run matches" in stoker("runs", "--where", "git_commit = x", "--where", "parent = y")
+
+
+def test_columns_that_were_asked_for_are_whole_in_a_pipe(
+    stoker: Stoker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with track(
+        "a long name for a run", params={"learning_rate": 0.001, "optimizer": "adam with decay"}
+    ) as run:
+        run.log(0, loss=0.123456, validation_loss=0.654321)
+    columns = ["params.learning_rate", "params.optimizer", "loss", "validation_loss", "steps_per_s"]
+    head, row = stoker("runs", "--columns", ",".join(columns)).splitlines()
+    assert [title for title in columns[:-1] if title not in head.split()] == []
+    assert row.startswith(f"{run.id} ")
+    assert "adam with decay" in row
 
 
 @pytest.mark.parametrize("words", [["runs"], ["runs", "show"], ["audit"], ["ui"]])
@@ -97,6 +114,16 @@ def test_what_makes_no_sense_is_one_line(stoker: Stoker) -> None:
     assert "is the server running?" in stoker("runs", "export", "--mlflow", "http://127.0.0.1:1", code=2)
 
 
+def test_a_run_without_a_ledger_is_named_where_a_ledger_is_needed(stoker: Stoker) -> None:
+    run = kept("mine", 1.0)
+    for words in (["compare", run.id, run.id], ["report", run.id], ["whatif", run.id]):
+        said = stoker(*words, code=2)
+        assert f"run {run.id} is of kind 'track' and has no ledger" in said
+        assert f"`stoker runs show {run.id}`" in said
+        assert "`stoker runs diff A B`" in said
+    assert "no run with id 'zzz'" in stoker("compare", "zzz", run.id, code=2)
+
+
 def test_a_run_is_shown(stoker: Stoker) -> None:
     run = kept("[bold]odd[/bold]", math.nan, rate=0.1)
     shown = stoker("runs", "show", run.id[:-1])
@@ -105,19 +132,23 @@ def test_a_run_is_shown(stoker: Stoker) -> None:
     assert json.loads(stoker("runs", "show", "--json"))["series"]["loss"]["count"] == 3
 
 
-def test_two_runs_are_compared(stoker: Stoker, tmp_path: Path) -> None:
+def test_two_runs_are_compared(stoker: Stoker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = []
     for rate, text in ((0.1, "1\n"), (0.2, "2\n")):
         (tmp_path / "data.csv").write_text(text)
         with track("study", params={"rate": rate, "same": 1}) as run:
             run.uses(tmp_path / "data.csv")
-            run.log(0, loss=rate * 10)
+            run.log(0, {"loss": rate * 10, "ledger/compute": rate})
         runs.append(run.id)
     found = json.loads(stoker("runs", "diff", *runs, "--json"))
     assert found["changed"]["parameters"] == [{"name": "rate", "a": 0.1, "b": 0.2}]
     assert [one["name"] for one in found["changed"]["data"]] == ["data.csv"]
     assert found["results"] == [{"name": "loss", "a": 1.0, "b": 2.0}]
-    assert "+100.0%" in stoker("runs", "diff", *runs)
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = stoker("runs", "diff", *runs)
+    assert "+100.0%" in shown
+    assert "ledger/compute" not in shown
+    assert shown.splitlines()[:2] == [f"A  {runs[0]}", f"B  {runs[1]}"]
 
 
 def test_records_of_before_are_listed_and_imported_once(stoker: Stoker, tmp_path: Path) -> None:

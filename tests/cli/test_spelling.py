@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from stoker.cli._options import separator
-from stoker.cli._spelling import as_options, respelled
+from stoker.cli._spelling import respell, respell_errors
 from stoker.errors import ArgumentError, UsageError
 
 ARGS = argparse.Namespace(
@@ -56,16 +56,16 @@ ARGS = argparse.Namespace(
     ],
 )
 def test_arguments_become_options(said: str, wanted: str) -> None:
-    assert respelled(said, ARGS) == wanted
+    assert respell(said, ARGS) == wanted
 
 
 def test_a_tab_is_written_as_it_is_shown() -> None:
-    assert respelled("give sep='\\t' if", ARGS) == "give --sep '\\t' if"
+    assert respell("give sep='\\t' if", ARGS) == "give --sep '\\t' if"
     assert [separator(text) for text in (r"\t", "\t", ";;")] == ["\t", "\t", ";;"]
 
 
 def test_other_errors_pass() -> None:
-    with pytest.raises(UsageError, match="--seed 1 is"), as_options(ARGS):
+    with pytest.raises(UsageError, match="--seed 1 is"), respell_errors(ARGS):
         raise ArgumentError("seed=1 is")
-    with pytest.raises(KeyError), as_options(ARGS):
+    with pytest.raises(KeyError), respell_errors(ARGS):
         raise KeyError("seed=1")

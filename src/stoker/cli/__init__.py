@@ -15,7 +15,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import resources
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from stoker.errors import StokerError, UsageError, name_extra, suggest
 from stoker.printing import print_answer, print_note
@@ -33,15 +33,22 @@ GROUPS = {
         "report",
         "compare",
         "whatif",
+        "price",
+        "memory",
         "software-gpu",
     ),
     "Feed and train": ("train", "launch", "data", "tune"),
-    "Serve": ("predict", "evaluate", "export", "serve", "bundle", "package"),
+    "Serve": ("predict", "evaluate", "export", "serve", "replay", "bundle", "package"),
     "Keep track": ("runs", "ui", "audit"),
 }
 
 # As a shell reports a program that SIGPIPE has ended.
 _PIPE_CLOSED = 141
+# How messages of argparse begin, and what they say.
+_REQUIRED = "the following arguments are required"
+_INVALID_CHOICE = re.compile(
+    r"(?P<start>.*invalid choice: '(?P<word>.*)') \(choose from (?P<known>.*)\)", re.DOTALL
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,12 +85,42 @@ def _refuse(error: StokerError) -> int:
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, without the whole usage in front of it."""
 
+    _words: Sequence[str] = ()
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._words = list(args or ())
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
+        misspelled = self._find_unknown_option() if message.startswith(_REQUIRED) else None
+        if misspelled is not None:
+            # What is missing is what was misspelled.
+            raise UsageError(
+                f"{self.prog} does not know {misspelled}{suggest(misspelled, self._list_options())}"
+            )
+        choice = _INVALID_CHOICE.fullmatch(message)
+        hint = suggest(choice["word"], re.findall(r"[\w.-]+", choice["known"])) if choice else ""
+        if choice and hint:
+            raise UsageError(f"{choice['start']}{hint}")
         raise UsageError(f"{message}; see {self.prog} --help")
+
+    def _list_options(self) -> list[str]:
+        return sorted(set(re.findall(r"(?<![\w-])--[\w-]+", self.format_help())))
+
+    def _find_unknown_option(self) -> str | None:
+        """The first word that looks like an option and is near to one, but not the beginning of any."""
+        options = self._list_options()
+        for word in (word.partition("=")[0] for word in self._words if word.startswith("--")):
+            if word == "--":
+                break
+            if not any(option.startswith(word) for option in options) and suggest(word, options):
+                return word
+        return None
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser, verb = _make_parser(arguments)
+    args: argparse.Namespace
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
         options = set(re.findall(r"--[a-z][a-z-]*", verb.format_help()))
@@ -95,7 +132,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _make_parser(arguments: list[str]) -> tuple[_Parser, _Parser]:
-    """The parser of `stoker`, and that of the verb that was asked for, if any."""
+    """The parser of `stoker`, and the parser of the verb on the command line, if there is one."""
     parser = _Parser(prog="stoker", usage="stoker VERB ...", formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"stoker {__version__}")
     verbs = parser.add_subparsers(prog="stoker", metavar="VERB", help=argparse.SUPPRESS, required=True)

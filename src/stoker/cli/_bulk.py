@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stoker import storage
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._options import data_path, local_path, separator
+from stoker.cli._options import any_path, data_path, separator
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
-from stoker.serve.bundle import DESCRIPTION
+from stoker.serve.bundle import DESCRIPTION, enter_run
 
 if TYPE_CHECKING:
     from stoker.serve.predictor import Predictor
@@ -22,22 +23,23 @@ if TYPE_CHECKING:
 def add_rows(parser: argparse.ArgumentParser) -> None:
     """Add the bundle and the rows, and how to read them."""
     parser.add_argument(
-        "bundle", type=local_path, metavar="BUNDLE", help="the bundle's directory, or a run's"
+        "bundle", type=any_path, metavar="BUNDLE", help="the bundle's directory or URL, or a run's"
     )
-    parser.add_argument("rows", type=data_path, metavar="ROWS", help="a file, a glob or a folder")
     parser.add_argument(
-        "--sep", type=separator, help="the character between the fields of a CSV file (found out)"
+        "rows", type=data_path, metavar="ROWS", help="a file, a glob or a folder; a path or a URL"
     )
-    parser.add_argument("--encoding", help="of CSV and text files (found out)")
+    parser.add_argument(
+        "--sep", type=separator, help="the character between the fields of a CSV file (detected)"
+    )
+    parser.add_argument("--encoding", help="the encoding of CSV and text files (detected)")
     parser.add_argument("--column", metavar="COLUMN", help="the column of a table that holds the texts")
     add_trust(parser)
 
 
 def open_predictor(args: argparse.Namespace) -> Predictor:
     """The predictor of the bundle, or of the bundle in a run's directory."""
-    place = Path(args.bundle)
-    if not (place / DESCRIPTION).exists() and (place / "bundle" / DESCRIPTION).exists():
-        place /= "bundle"
+    place = Path(storage.local_path(args.bundle) if storage.is_url(args.bundle) else args.bundle)
+    place = enter_run(place)
     trust = trust_of(args)
     if not (place / DESCRIPTION).exists():
         raise UsageError(f"{args.bundle} is not a bundle: it has no {DESCRIPTION}")
@@ -48,7 +50,7 @@ def open_predictor(args: argparse.Namespace) -> Predictor:
 
 
 def read_rows(args: argparse.Namespace, predictor: Predictor) -> Iterator[RowChunk]:
-    """The rows, a chunk at a time; what is wrong with the first ones is said at once.
+    """The rows, a chunk at a time; errors in the first ones are reported at once.
 
     Raises:
         UsageError: there are none.

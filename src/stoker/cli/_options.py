@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import glob
+import math
 import os
 from typing import TYPE_CHECKING
 
+from stoker import storage
 from stoker.errors import ArgumentError, UsageError, check_local_path
 
 if TYPE_CHECKING:
+    from stoker.goodput.ledger import Price
     from stoker.tracking.store.address import Address
 
 
@@ -23,8 +26,18 @@ def local_path(text: str) -> str:
     return text
 
 
+def any_path(text: str) -> str:
+    """Return a path, or a URL that `stoker.storage` reads."""
+    return text if storage.is_url(text) else local_path(text)
+
+
 def data_path(text: str) -> str:
-    """Return a file, folder or glob that exists: better now than after the seconds that TensorFlow takes to load."""
+    """Return a file, folder or glob that exists: better now than after the seconds that TensorFlow takes to load.
+
+    What is behind a URL shows when it is read.
+    """
+    if storage.is_url(text):
+        return text
     local_path(text)
     path = os.path.expanduser(text)
     if not os.path.exists(path) and not glob.glob(path, recursive=True):
@@ -32,16 +45,31 @@ def data_path(text: str) -> str:
     return text
 
 
-def named_path(text: str) -> str:
-    """Return `PATH` or `NAME=PATH`, checked in the same way."""
-    local_path(text)
-    local_path(text.partition("=")[2])
+def parse_named_path(text: str) -> str:
+    """Return `PATH` or `NAME=PATH`, checked in the same way; the path may be a URL."""
+    any_path(text)
+    any_path(text.partition("=")[2])
     return text
 
 
 def separator(text: str) -> str:
     """The value of `--sep`: a shell passes `'\\t'` as two characters that mean a tab."""
     return "\t" if text == r"\t" else text
+
+
+def read_percentage(text: str, option: str) -> float:
+    """The share that an option gives: `5%` and `5` are 0.05.
+
+    Raises:
+        UsageError: it is none.
+    """
+    try:
+        value = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        raise UsageError(f"{option} {text}: give a percentage between 0 and 100, such as 5%")
+    return value
 
 
 def add_csv(parser: argparse.ArgumentParser, sep: str | None, shown: str = "{}") -> None:
@@ -52,19 +80,33 @@ def add_csv(parser: argparse.ArgumentParser, sep: str | None, shown: str = "{}")
         default=sep,
         help=f"the character between the fields of a CSV file ({shown.format('a comma')})",
     )
-    parser.add_argument("--encoding", default="utf8", help=f"of CSV and text files ({shown.format('utf8')})")
+    parser.add_argument(
+        "--encoding", default="utf8", help=f"the encoding of CSV and text files ({shown.format('utf8')})"
+    )
 
 
 def add_json(
     parser: argparse.ArgumentParser, text: str = "print JSON instead", *, inherits: bool = False
 ) -> None:
-    """Add `--json`; an action that `inherits` it does not undo what was said before the action."""
+    """Add `--json`; with `inherits`, an action keeps the flag that was given before it."""
     default = argparse.SUPPRESS if inherits else False
     parser.add_argument("--json", action="store_true", default=default, help=text)
 
 
+def read_price(text: str) -> Price:
+    """Return what one worker costs."""
+    from stoker.goodput.ledger import Price
+
+    return Price.parse(text)
+
+
+def add_price(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add `--price`."""
+    parser.add_argument("--price", metavar="PRICE", type=read_price, help=text)
+
+
 def add_store(parser: argparse.ArgumentParser) -> None:
-    """Add `--store`; `given_store` and `read_store` read it."""
+    """Add `--store`; `read_store_option` and `read_store` read it."""
     # An action's own default must not undo what was said before the action.
     parser.add_argument(
         "--store",
@@ -74,24 +116,38 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def given_store(args: argparse.Namespace) -> str | None:
+def read_store_option(args: argparse.Namespace) -> str | None:
     """The value of `--store`, if it was given."""
     return getattr(args, "store", None)
 
 
 def read_store(args: argparse.Namespace) -> Address:
-    """The store to read: that of `--store`, which must exist, or the usual one, which may still be empty.
+    """The store to read: the one named by `--store`, which must exist, or the default, which may be empty.
 
     Raises:
         UsageError: it is switched off, invalid or missing.
     """
     from stoker.tracking.store import address
 
-    given = given_store(args)
+    given = read_store_option(args)
     found = address.require(given)
     if given and found.path is not None and not found.path.exists():
         raise UsageError(f"--store {given}: there is no file {found.path}")
     return found
+
+
+def add_experiments(parser: argparse.ArgumentParser, text: str) -> None:
+    """Add `--experiments`: its value is in seconds, 0 for `off`, None if it was not given."""
+    parser.add_argument("--experiments", type=_experiment_seconds, metavar="TIME", help=text)
+
+
+def _experiment_seconds(text: str) -> float | None:
+    from stoker.doctor.measure.experiment_options import experiment_seconds
+
+    try:
+        return experiment_seconds(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:

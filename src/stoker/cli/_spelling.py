@@ -30,8 +30,8 @@ _TYPES = re.compile(r"read (?:it|the column) with types=\{'(?P<column>.*?)': '(?
 
 
 @contextmanager
-def as_options(args: argparse.Namespace) -> Iterator[None]:
-    """Say what is wrong with an argument in the words of the command that these are the options of.
+def respell_errors(args: argparse.Namespace) -> Iterator[None]:
+    """Report what is wrong with an argument under the name of the command's option.
 
     Raises:
         UsageError: for an `ArgumentError`.
@@ -39,33 +39,33 @@ def as_options(args: argparse.Namespace) -> Iterator[None]:
     try:
         yield
     except ArgumentError as error:
-        raise UsageError(respelled(str(error), args)) from None
+        raise UsageError(respell(str(error), args)) from None
 
 
 @contextmanager
 def print_warnings(args: argparse.Namespace, printer: Callable[[str], None]) -> Iterator[None]:
-    """Print warnings in the words of the command, without the place in the code, which no user of it asked for."""
+    """Print warnings in the words of the command, without the line of code, which means nothing to its users."""
 
     def show(message: Any, *_place: Any, **_options: Any) -> None:
-        printer(respelled(str(message), args))
+        printer(respell(str(message), args))
 
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
 
 
-def respelled(message: str, args: argparse.Namespace) -> str:
+def respell(message: str, args: argparse.Namespace) -> str:
     """The message with `--option value` for every `argument=value` that the command has an option for."""
     options = vars(args)
 
-    def spelled(found: re.Match[str]) -> str:
+    def spell(found: re.Match[str]) -> str:
         name, value = found.groups()
         name = "target" if name == "label" else name
         if name not in options:
             return found.group()
         return _option(name) if value == "[...]" else f"{_option(name)} {value}"
 
-    def without_types(found: re.Match[str]) -> str:
+    def advise_on_types(found: re.Match[str]) -> str:
         if "types" in options:
             return f"read it with --types {found['column']}={found['kind']}"
         # There is no option for the kind of a column, and the target cannot be left out.
@@ -76,7 +76,7 @@ def respelled(message: str, args: argparse.Namespace) -> str:
     if "missing" in options:
         # A list of texts is one argument, by commas.
         message = _LIST.sub(lambda found: f"missing='{','.join(re.findall(_QUOTED, found[1]))}'", message)
-    message = _ARGUMENT.sub(spelled, _TYPES.sub(without_types, message))
+    message = _ARGUMENT.sub(spell, _TYPES.sub(advise_on_types, message))
     if not _ASKED_BY.match(message):
         return message
     first, _, rest = message.partition(": ")

@@ -7,23 +7,27 @@
 A side is a run's id, the beginning of one, or a record's file; several are separated by commas. The verdict takes
 noise into account: between the steps of a run, as measured, and between runs, as several runs per side show it (one
 run per side shows none, so --noise is assumed). Exit code: 0; 1 if --fail-if-slower is given and B is slower by more
-than that with 95 % confidence; 2 for a bad request or a damaged record.
+than that with 95 % confidence; 3 if B looks slower by more than that, but it takes more runs to be sure; 2 for a bad
+request or a damaged record.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
-from stoker.cli._options import add_json, local_path
-from stoker.doctor.diagnosis.comparison import changes, compare
+from stoker.cli._options import add_json, local_path, read_percentage
+from stoker.cli._records import find_record
+from stoker.doctor.diagnosis.comparison import Comparison, changes, compare
 from stoker.doctor.diagnosis.noise import ASSUMED_RUN_NOISE
 from stoker.doctor.report import comparison, output
 from stoker.errors import RecordError, UsageError
-from stoker.printing import print_json
+from stoker.printing import print_json, print_note
 from stoker.records import Record
 from stoker.tracking.store import record_files
+
+# The exit code if B looks too slow, but noise may explain it.
+_UNDECIDED = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-if-slower",
         metavar="PERCENT",
-        help="exit with 1 if B is slower by more than this, such as 5%%",
+        help="exit with 1 if B is slower by more than this, such as 5%%, with 3 if that is undecided",
     )
     parser.add_argument(
         "--noise", metavar="PERCENT", help="noise between runs, assumed until several runs show it (3%%)"
@@ -48,8 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Compare, report, and judge by the exit code if asked to."""
-    limit = _share(args.fail_if_slower, "--fail-if-slower") if args.fail_if_slower else None
-    noise = _share(args.noise, "--noise") if args.noise else ASSUMED_RUN_NOISE
+    limit = read_percentage(args.fail_if_slower, "--fail-if-slower") if args.fail_if_slower else None
+    noise = read_percentage(args.noise, "--noise") if args.noise else ASSUMED_RUN_NOISE
     a, b = _side(args.a), _side(args.b)
     both = {record.id for record in a} & {record.id for record in b}
     if both:
@@ -65,25 +69,24 @@ def run(args: argparse.Namespace) -> int:
         print_json(as_json)
     elif not args.html:
         comparison.show(a, b, result, found)
-    return 1 if limit is not None and result.slower_than(limit) else 0
+    return 0 if limit is None else _judge(result, limit)
+
+
+def _judge(result: Comparison, limit: float) -> int:
+    """The exit code for CI. What only looks slower must not pass in silence, nor count as proven."""
+    if result.is_slower_than(limit):
+        return 1
+    if result.may_be_slower_than(limit):
+        print_note(comparison.undecided_words(result, limit))
+        return _UNDECIDED
+    return 0
 
 
 def _side(text: str) -> list[Record]:
     names = [name for name in text.split(",") if name]
     if not names:
         raise UsageError("a side names no run: give an id, or several separated by commas")
-    paths = [record_files.resolve(name) for name in names]
+    paths = [find_record(name) for name in names]
     if len(set(paths)) < len(paths):
         raise UsageError(f"{text} names a run twice")
     return [record_files.read(path) for path in paths]
-
-
-def _share(text: str, option: str) -> float:
-    """`5%` and `5` are 0.05."""
-    try:
-        value = float(text.strip().removesuffix("%")) / 100
-    except ValueError:
-        value = math.nan
-    if not 0 < value < 1:
-        raise UsageError(f"{option} {text}: give a percentage between 0 and 100, such as 5%")
-    return value

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 
 from stoker.cli._options import local_path
+from stoker.cli._records import find_record
 from stoker.doctor.report import console, output, trace
 from stoker.doctor.report.page import document
 from stoker.tracking.store import record_files
@@ -37,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Draw or write the record."""
-    path = record_files.resolve(args.id)
+    path = find_record(args.id)
     record = record_files.read(path)
     if args.html:
         output.write(args.html, document.page(record))

@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the state, then, unless told otherwise, build and test."""
+    """Show the state; then build and test, unless an option says not to."""
     if args.clean:
         return _clean()
     tensorflow = build.installed_tensorflow()
@@ -52,7 +52,7 @@ def _clean() -> int:
 
 
 def _self_test() -> int:
-    """In a process of its own: TensorFlow takes a device only before it starts, and prints what it likes."""
+    """Run in a separate process: TensorFlow accepts a device only before it starts, and it prints freely."""
     command = [sys.executable, "-m", "stoker.doctor.software_gpu.self_test"]
     done = subprocess.run(command, capture_output=True, text=True)
     print_answer(done.stdout, end="")

@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     with open_reader(store):
         # Made or migrated, and what waited in a spool is written.
         pass
-    listening = _listening(args.host, args.port)
+    listening = _listen(args.host, args.port)
     port = listening.getsockname()[1]
     token = given or secrets.token_urlsafe(24)
     names = () if open_to_others else NAMES
@@ -70,8 +70,8 @@ def run(args: argparse.Namespace) -> int:
         print_answer("other machines can reach this page; anyone with the token can read every run")
     ending = threading.Event()
 
-    class Server(uvicorn.Server):
-        """A page that is open listens to events as long as it lives: they have to end first."""
+    class PageServer(uvicorn.Server):
+        """Ends the event streams before it shuts down: an open page would listen for ever."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             ending.set()
@@ -82,11 +82,11 @@ def run(args: argparse.Namespace) -> int:
         app, log_level="error", lifespan="off", server_header=False, timeout_graceful_shutdown=5
     )
     with contextlib.suppress(KeyboardInterrupt):
-        Server(settings).run([listening])
+        PageServer(settings).run([listening])
     return 0
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     try:
         family, kind, number, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family, kind, number)

@@ -1,4 +1,4 @@
-"""Print the head of the audit. Keep it where nobody who can write the store can change it.
+"""Print the head of the audit. Keep it where people with write access to the store cannot change it.
 
     stoker runs head --sign auditor.pem > head.json
     stoker runs verify --head head.json --key auditor.pem.pub
@@ -29,6 +29,6 @@ def run(args: argparse.Namespace) -> int:
         found = reader.audit_head()
     if found is None:
         raise UsageError(f"the audit of {store} is empty: it has no head yet")
-    head = heads.Head.of_now(*found, str(store))
+    head = heads.Head.make_now(*found, str(store))
     print_answer((head.sign(args.sign) if args.sign else head).to_json())
     return 0

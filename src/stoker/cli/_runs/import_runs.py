@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from stoker.cli._options import given_store
+from stoker.cli._options import read_store_option
 from stoker.errors import UsageError
 from stoker.files import RUNS
 from stoker.printing import print_answer, print_note
@@ -28,9 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Import, and say how many."""
-    store = address.require(given_store(args))
+    store = address.require(read_store_option(args))
     damaged: list[str] = []
-    kept = list(import_runs(store, _found(args.source, damaged)))
+    kept = list(import_runs(store, _read_runs(args.source, damaged)))
     fresh = sum(is_new for _, is_new in kept)
     for line in damaged:
         print_note(line)
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _found(source: str, damaged: list[str]) -> Iterator[ImportedRun]:
+def _read_runs(source: str, damaged: list[str]) -> Iterator[ImportedRun]:
     path = Path(source)
     if source.startswith(("http://", "https://")):
         return mlflow.read_server(source)

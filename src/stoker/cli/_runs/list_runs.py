@@ -9,7 +9,7 @@ import math
 import sys
 from typing import Any
 
-from stoker.cli._options import given_store, read_store
+from stoker.cli._options import read_store, read_store_option
 from stoker.doctor.report import run_table
 from stoker.errors import RecordError
 from stoker.printing import print_answer, print_json
@@ -24,12 +24,12 @@ FINDING = "finding"
 
 def run(args: argparse.Namespace) -> int:
     """Print the table; a damaged record is a line that says so."""
-    rows = _of_the_store(args)
+    rows = _list_stored_runs(args)
     damaged: list[str] = []
-    rows += _of_records({row["id"] for row in rows}, damaged)
+    rows += _list_unstored_records({row["id"] for row in rows}, damaged)
     chosen = select_rows(rows, args.where, args.sort, args.limit)
     if args.json:
-        print_json([_plain(row) for row in chosen])
+        print_json([_spell_out_numbers(row) for row in chosen])
     elif args.csv:
         _print_csv(chosen)
     else:
@@ -40,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _of_the_store(args: argparse.Namespace) -> list[dict[str, Any]]:
-    if not given_store(args):
+def _list_stored_runs(args: argparse.Namespace) -> list[dict[str, Any]]:
+    if not read_store_option(args):
         usual = address.find()
         if usual is None or (usual.path is not None and not usual.path.exists()):
             return []
@@ -50,7 +50,7 @@ def _of_the_store(args: argparse.Namespace) -> list[dict[str, Any]]:
         return [{**flatten(row), FINDING: first.get(row.id)} for row in reader.runs()]
 
 
-def _of_records(known: set[str], damaged: list[str]) -> list[dict[str, Any]]:
+def _list_unstored_records(known: set[str], damaged: list[str]) -> list[dict[str, Any]]:
     """Records that the store does not have."""
     rows = []
     for run_id in reversed(record_files.ids()):
@@ -71,7 +71,7 @@ def _of_records(known: set[str], damaged: list[str]) -> list[dict[str, Any]]:
                 "arguments": " ".join(record.argv),
                 "state": "failed" if record.exit_code else record.state,
                 "exit_code": record.exit_code,
-                "started": measured.find_start(record) if record.started else _by_id(record.id),
+                "started": measured.find_start(record) if record.started else _guess_start(record.id),
                 "seconds": record.wall_s,
                 "steps": record.steps,
                 "steps_per_s": record.steps_per_s,
@@ -81,14 +81,14 @@ def _of_records(known: set[str], damaged: list[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def _by_id(run_id: str) -> float:
+def _guess_start(run_id: str) -> float:
     """When a record without a time was made: ids sort by time."""
     digits = "".join(sign for sign in run_id[:15] if sign.isdigit())
     return float(digits or 0) / 1e8
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    """What JSON has no number for is a word."""
+def _spell_out_numbers(row: dict[str, Any]) -> dict[str, Any]:
+    """Replace numbers that JSON does not have by words."""
     return {
         name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()
