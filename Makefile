@@ -20,7 +20,7 @@ define need
 	else echo "Skipped: $(3). Install $(2), or run as root: make system-packages"; fi
 endef
 
-.PHONY: coverage news dist constraints demo demo-ledger demo-fit demo-software-gpu demo-recipe test system-packages test-fast memory-programs lint docs clean soak \
+.PHONY: coverage news dist constraints demo demo-ledger demo-fit demo-software-gpu demo-recipe test retest system-packages test-fast memory-programs lint docs clean soak \
 	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers soak-bucket \
 	soak-random soak-models soak-pipelines soak-faults soak-tables soak-bundles bench-examples screenshots browser postgresql engine-tools mlflow image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-memory bench-page bench-whatif bench-fit bench-many bench-checkpoint \
@@ -57,6 +57,11 @@ test: $(READY) browser postgresql
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint mlflow
 	$(BIN)/python -m compileall -q src tests
 	$(PYTEST)
+
+# What failed in the last run, once more and one after another. Fails if nothing had: then it was not a test that failed.
+retest: $(READY)
+	@echo "Running once more what failed. What passes now is flaky: mend it."
+	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none
 
 # What needs no TensorFlow: two to three minutes on two cores.
 test-fast: $(READY)
