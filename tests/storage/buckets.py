@@ -48,7 +48,7 @@ class Bucket:
         return [one["Key"] for one in self._client.list_objects_v2(Bucket=self.name).get("Contents", [])]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _servers() -> Iterator[tuple[int, Proxy, int]]:
     pytest.importorskip("moto")
     with s3_server() as port, proxy_to(port) as (proxy, front):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import http.client
 import re
+import socket
 import subprocess
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 ERROR = "<?xml version='1.0'?><Error><Code>{}</Code><Message>injected</Message></Error>"
 # What may be wrong with an answer: "" is nothing.
@@ -128,16 +130,33 @@ def proxy_to(port: int) -> Iterator[tuple[Proxy, int]]:
             """Stay silent."""
 
     class Front(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def __init__(self) -> None:
+            super().__init__(("127.0.0.1", 0), Handler)
+            self._open: set[socket.socket] = set()
+
+        def process_request_thread(self, request: Any, client_address: Any) -> None:
+            self._open.add(request)
+            super().process_request_thread(request, client_address)
+            self._open.discard(request)
+
+        def hang_up(self) -> None:
+            """End the threads that wait for clients, which keep their connections: tests after these want none."""
+            for request in tuple(self._open):
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)
+
         def handle_error(self, request: object, client_address: object) -> None:
             """A client that is killed is none; whatever else goes wrong here shows in the test's own answers."""
             if not isinstance(sys.exc_info()[1], ConnectionError):
                 super().handle_error(request, client_address)  # type: ignore[arg-type]
 
-    server = Front(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = Front()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield proxy, server.server_address[1]
     finally:
         server.shutdown()
         server.server_close()
+        server.hang_up()
