@@ -33,6 +33,12 @@ def _somewhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.fixture(autouse=True)
+def _alone() -> None:
+    """Repairs are timed only when no other thread may be at work: those of tests before this one end first."""
+    wait_until(lambda: are_other_threads_idle(Sites()))
+
+
 class Program:
     """All that a program may remember from step to step: variables, optimizers, random numbers of every kind, input."""
 
