@@ -19,7 +19,7 @@ from stoker.data.columns import Column, DataWarning, apply_types, check_known, f
 from stoker.data.features import UNKNOWN, Feature, Features
 from stoker.data.ingest import TableSource, load_table
 from stoker.data.labels import Label, check_complete, label_of, values_of
-from stoker.data.lenient import LenientTable
+from stoker.data.lenient import LENIENT, LenientTable
 from stoker.data.odd_cells import check_missing
 from stoker.data.order import Order
 from stoker.data.splits import By, Passes, make_datasets, orders
@@ -52,10 +52,6 @@ class TableOptions(Passes):
         return self.group or self.time
 
 
-# Part of the cache's key: raise the number when the same cells are read in another way.
-_LENIENT = "lenient 3"
-
-
 def table(source: TableSource, options: TableOptions, reading: Sequence[object] = ()) -> Dataset:
     """The dataset of a source; two of them with `validation_split`.
 
@@ -66,7 +62,7 @@ def table(source: TableSource, options: TableOptions, reading: Sequence[object] 
     """
     if options.lenient and not options.raw:
         source = LenientTable(source, options.types, check_missing(options.missing), options.label)
-        reading = [*reading, _LENIENT, options.label]
+        reading = [*reading, LENIENT, options.label]
     wanted = _choose_columns(source, options)
     reading = [*reading, options.raw, options.types, *([options.missing] if options.missing else [])]
     store = load_table(source, wanted, reading, options.cache)

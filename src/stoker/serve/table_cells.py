@@ -53,6 +53,29 @@ def match_names(fields: Sequence[Field], names: Iterable[Hashable], what: str) -
     return found
 
 
+def describe_absent(fields: Sequence[Field], names: Iterable[Hashable], what: str) -> str | None:
+    """What the model uses in place of the inputs that a file does not have; None if it has them all.
+
+    Raises:
+        RowError: it has none of them, or one looks misspelled.
+    """
+    found = match_names(fields, names, what)
+    absent = [field for field in fields if field.name not in found]
+    if not absent:
+        return None
+    used = ", ".join(f"{field.name!r} ({_describe_gap(field)})" for field in absent)
+    return f"{what} has no column {used}"
+
+
+def _describe_gap(field: Field) -> str:
+    """What a missing cell becomes."""
+    if field.reading is not None and field.reading.fill is not None:
+        return f"{_gap(field, field.reading, None):.6g} is used, the mean in training"
+    if field.kind == "category":
+        return "an unknown category is used"
+    return "an empty text is used" if field.dtype == "string" else "it is taken as missing"
+
+
 def _plain_name(name: Hashable) -> str:
     return str(name).strip("\ufeff \t").casefold()
 
