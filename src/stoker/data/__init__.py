@@ -18,6 +18,7 @@ TensorFlow's graph, in an order that is a function of the seed and the epoch.
 | paths, class_folders | which files to read |
 | columns, misfits, odd_cells, labels | the kind of each column, and values that do not fit it |
 | cells, cell_dates, cell_times, cell_guesses, lenient | cells as people write them, and how they become values |
+| category_words, category_columns | categories whose words are written in several ways |
 | ingest, store, cache | one pass over a source, into arrays that are mapped and cached |
 | order, permutation, splits | which rows a batch holds, and which rows are held out |
 | tables, word_ids, augmenting | from rows of the store to a batch |

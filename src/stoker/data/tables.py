@@ -14,6 +14,7 @@ from stoker.data import statistics
 from stoker.data.array_types import Array
 from stoker.data.arrow_sources import Unfit
 from stoker.data.cache import CachePlace
+from stoker.data.category_words import choose_words
 from stoker.data.cells import CellReading
 from stoker.data.columns import Column, DataWarning, apply_types, check_known, from_store
 from stoker.data.features import UNKNOWN, Feature, Features
@@ -29,6 +30,8 @@ from stoker.tf_internals.types import Dataset, Nest, Tensor
 
 # float32 holds whole numbers up to here exactly.
 _EXACT_FLOAT32 = 2**24
+# The words of a category that a bundle recognises however they are written.
+_MOST_WORDS = 1_000
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,15 @@ class Table:
         reading = CellReading(column.kind, unit=column.unit)
         if column.reading:
             reading = CellReading.from_json(json.loads(column.reading))
+        if column.kind == "category" and self._options.lenient and not self._options.raw:
+            words = self._store.meta["values"].get(column.name, [])
+            # Those that were met in several cases, if there are too many to list.
+            listed = (
+                words
+                if len(words) <= _MOST_WORDS
+                else sorted({new for _, new in found["merged"].get(column.name, ())})
+            )
+            reading = replace(reading, trimmed=True, words=tuple(choose_words(sorted(listed)).values()))
         # Rows that were left out have anything in their cells.
         tolerant = column.name in found.get("bad", ()) or bool(found.get("uneven"))
         return replace(reading, gaps=check_missing(self._options.missing), tolerant=tolerant)

@@ -56,7 +56,8 @@ def evaluate_rows(
         ArgumentError: there is no such column, no labelled row, or the bundle gives neither classes nor numbers.
     """
     labels = predictor.bundle.labels
-    read = _class_reader(labels) if labels is not None else _number_reader(predictor)
+    reading = _target_reading(predictor)
+    read = _class_reader(labels, reading) if labels is not None else _number_reader(reading)
     truths: list[float] = []
     answers: list[Array] = []
     unknown: Counter[str] = Counter()
@@ -102,7 +103,13 @@ def _labels_of(chunk: RowChunk, target: str | None) -> list[object]:
     return chunk.columns[named[target.strip()]]
 
 
-def _class_reader(labels: tuple[str, ...]) -> LabelReader:
+def _target_reading(predictor: Predictor) -> CellReading:
+    """How the target's cells were read for training."""
+    stored = predictor.bundle.description.get("lineage", {}).get("target_reading")
+    return CellReading.from_json(stored) if isinstance(stored, dict) else CellReading("number")
+
+
+def _class_reader(labels: tuple[str, ...], reading: CellReading) -> LabelReader:
     """A function that gives the number of a class, the text of an unknown one, or None without a label."""
     known: dict[str, int] = {label: number for number, label in enumerate(labels)}
     numbers = {
@@ -112,6 +119,7 @@ def _class_reader(labels: tuple[str, ...]) -> LabelReader:
 
     def read(cell: object) -> int | str | None:
         text = "" if cell is None or cell != cell else str(cell)
+        text = text if text in known else reading.read_word(text)
         if text in known:
             return known[text]
         if not text.strip():
@@ -129,10 +137,8 @@ def _parse_number(text: str) -> float | None:
         return None
 
 
-def _number_reader(predictor: Predictor) -> LabelReader:
+def _number_reader(reading: CellReading) -> LabelReader:
     """A function that reads a number as the target's cells were read for training; None for a missing one."""
-    stored = predictor.bundle.description.get("lineage", {}).get("target_reading")
-    reading = CellReading.from_json(stored) if isinstance(stored, dict) else CellReading("number")
 
     def read(cell: object) -> float | None:
         if isinstance(cell, int | float):
