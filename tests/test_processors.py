@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 import threading
 
-from stoker.processors import ProcessorUse, main_thread_wait_ns
+from stoker.processors import ProcessorUse, count_free_processors, main_thread_wait_ns
+from tests.support import wait_until
 
 BLOCK = b"x" * 2**20
 
@@ -39,3 +43,18 @@ def test_other_programs_had_no_more_than_this_one_left_over() -> None:
 
 def test_the_main_thread_never_waits_less_than_before() -> None:
     assert 0 <= main_thread_wait_ns() <= main_thread_wait_ns()
+
+
+def test_there_is_always_a_processor_and_never_more_than_there_are() -> None:
+    assert 1 <= count_free_processors() <= len(os.sched_getaffinity(0))
+
+
+def test_threads_of_other_programs_take_processors() -> None:
+    processors = len(os.sched_getaffinity(0))
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * processors)]
+    try:
+        wait_until(lambda: count_free_processors() == 1)
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()

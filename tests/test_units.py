@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.units import bytes_of, duration, quantity, size, times
+from stoker.units import bytes_of, duration, percent, quantity, size, times
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,13 @@ def test_times(seconds: float | None, text: str) -> None:
 
 def test_things_are_counted_in_english() -> None:
     assert [quantity(n, "row") for n in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
+
+
+def test_shares_are_written_as_people_write_them() -> None:
+    shares = (0, 1e-9, 0.0000123, 0.01, 0.0384, 0.0996, 0.25, 0.994, 0.99999, 1)
+    assert [percent(share) for share in shares] == [
+        *("0 %", "0.0000001 %", "0.0012 %", "1 %", "3.8 %", "10 %", "25 %", "99 %", "99.9 %", "100 %"),
+    ]
 
 
 def test_factors() -> None:

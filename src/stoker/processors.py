@@ -1,4 +1,4 @@
-"""What this process got of the processors, and how long its threads waited for one while others had it.
+"""What this process got of the processors, how long its threads waited for one, and how many processors are free.
 
 Linux counts both for each thread. On systems that do not count, waiting times are zero.
 """
@@ -12,6 +12,9 @@ from typing import NamedTuple
 
 _TASKS = Path("/proc/self/task")
 _MAIN = Path("/proc/self/schedstat")
+# The fourth word is the number of threads that run or could run.
+_LOAD = Path("/proc/loadavg")
+_LOOKS, _BETWEEN_LOOKS_S = 5, 0.004
 
 
 class ProcessorUse(NamedTuple):
@@ -59,3 +62,24 @@ def _wait_ns(path: Path) -> int:
         return int(path.read_text(encoding="ascii").split()[1])
     except (OSError, IndexError):
         return 0
+
+
+def count_free_processors() -> int:
+    """How many processors nobody uses just now, at least one; the caller's own thread does not count as use.
+
+    Threads that wait for each other in a loop, as OpenMP's do, lose tens of times as much as they gain where there are
+    more of them than free processors.
+    """
+    running = []
+    for _ in range(_LOOKS):
+        try:
+            running.append(int(_LOAD.read_text(encoding="ascii").split()[3].partition("/")[0]) - 1)
+        except (OSError, IndexError, ValueError):
+            return _count_processors()
+        time.sleep(_BETWEEN_LOOKS_S)
+    return max(1, _count_processors() - round(sum(running) / _LOOKS))
+
+
+def _count_processors() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 # Controls (C0, DEL, C1), and what changes the direction of the text around it.
@@ -68,6 +69,17 @@ def times(factor: float) -> str:
     if factor >= 10:
         return f"{factor:.0f}x"
     return f"{factor:.1f}x" if factor >= 1.2 or factor < 0.9 else f"{factor:.2f}x"
+
+
+def percent(share: float) -> str:
+    """A share from 0 to 1: `0.0012 %`, `3.8 %`, `57 %`, `99.9 %`; `0 %` and `100 %` mean none and all."""
+    value = 100 * share
+    if 99.5 <= value < 100:
+        return f"{math.floor(10 * value) / 10:.1f} %"
+    if value >= 9.95 or value <= 0:
+        return f"{value:.0f} %"
+    shown = f"{value:.{1 - math.floor(math.log10(value))}f}"
+    return f"{shown.rstrip('0').rstrip('.')} %" if "." in shown else f"{shown} %"
 
 
 def printable(text: str, *, lines: bool = False) -> str:

@@ -71,6 +71,24 @@ def test_what_looks_too_slow_fails_even_if_one_run_per_side_cannot_prove_it(
     assert "to decide" in printed.err
 
 
+def test_a_run_that_crashed_is_not_praised(capsys: pytest.CaptureFixture[str]) -> None:
+    save("crashed", steps_per_s=96.0, exit_code=1)
+    save("stopped", steps_per_s=96.0, exit_code=130)
+    assert main(["compare", "slow-0", "crashed"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "B failed: crashed (exit code 1). Its speed until then is no verdict" in said
+    assert "as fast as" not in said
+    assert main(["compare", "slow-0", "crashed", "--fail-if-slower", "5%", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["verdict"] == "failed"
+    assert captured.err.startswith(
+        "stoker: B failed: crashed (exit code 1); a limit on its speed does not hold"
+    )
+    assert main(["compare", "crashed", "slow-0", "--fail-if-slower", "5%"]) == 3
+    assert main(["compare", "slow-0", "stopped", "--fail-if-slower", "5%"]) == 0
+    assert "note: did not end well: stopped" in capsys.readouterr().out
+
+
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", "slow-0,slow-1", "fast-0", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)

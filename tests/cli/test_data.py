@@ -45,10 +45,10 @@ def test_what_is_not_read_is_said_beside_the_json(
     assert "u.jsonl is not; give a glob" in captured.err
 
 
-def test_options_are_named_as_they_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_separator_is_found_or_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t.csv").write_text("a\tb\n1\t2\n")
-    assert main(["data", str(tmp_path / "t.csv")]) == 2
-    assert "give --sep '\\t' if that separates" in capsys.readouterr().err
+    assert main(["data", str(tmp_path / "t.csv")]) == 0
+    assert ": 1 row, 2 columns, csv, 1 file" in capsys.readouterr().out
     assert main(["data", str(tmp_path / "t.csv"), "--sep", r"\t"]) == 0
     assert ": 1 row, 2 columns, csv, 1 file" in capsys.readouterr().out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +95,7 @@ def test_other_files_and_bad_rows_are_one_line(
     (tmp_path / "empty.csv").write_text("")
     for rows, line in (
         ("bad.csv", "bad.csv, row 2: 'size': expected float32, got 'huge'"),
-        ("none.csv", "none.csv, row 1: the row has none of the inputs size float32, town string"),
+        ("none.csv", "none.csv has none of the inputs size float32, town string"),
         ("empty.csv", "empty.csv is empty"),
         ("nothing.csv", "there is no file or folder"),
     ):
@@ -188,6 +189,58 @@ def test_totals_at_the_end_are_not_scored_and_the_training_file_is_named(
     assert rest.startswith("The model was trained from these rows.")
     assert main(["evaluate", str(homes / "numbers"), str(tmp_path / "footed.csv")]) == 0
     assert capsys.readouterr().out == f"{scores}300 rows\n1 row left out: a total or a note at the end\n"
+
+
+TITLED = {
+    "commas": "Homes of 2026\n\nid,size,town,price\n1,50 m2,Rome,50000\n2,60 m2,Oslo,60000\nTotal,,,110000\n",
+    "semicolons": (
+        "Homes of 2026\nas of 1.1.2026\nid;size;town;price\n1;50 m2;Rome;50000\n2;60 m2;Oslo;60000\n"
+        "Total;;;110000\n;;;\n"
+    ),
+    "padded": "Homes of 2026;;;\nid;size;town;price\n1;50 m2;Rome;50000\n2;60 m2;Oslo;60000\nTotal;110 m2;;110000\n",
+}
+
+
+@pytest.mark.parametrize("name", TITLED)
+def test_titles_and_totals_are_read_as_in_training(
+    homes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    file, bundle = tmp_path / "rows.csv", str(homes / "numbers")
+    file.write_text(TITLED[name])
+    train: Any = stoker.data.csv(file, "price", lenient=True, cache=False)
+    assert (train.rows, list(train.features)) == (2, ["id", "size", "town"])
+    assert main(["data", str(file)]) == 0
+    assert ": 2 rows, 4 columns" in capsys.readouterr().out
+    assert main(["predict", bundle, str(file), "-o", str(tmp_path / "out.csv")]) == 0
+    said = capsys.readouterr().err
+    assert "1 row not answered: a total or a note at the end (row 3)" in said
+    assert "2 rows answered" in said
+    answers = read(tmp_path / "out.csv")
+    assert [one["id"] for one in answers[:3]] == ["1", "2", "Total"]
+    wanted = stoker.Predictor(bundle).predict({"size": ["50 m2", "60 m2"], "town": ["Rome", "Oslo"]})
+    plain = np.ravel(next(iter(wanted.values())))
+    np.testing.assert_allclose([float(one["prediction"]) for one in answers[:2]], plain, 1e-6)
+    assert answers[2]["prediction"] == ""
+    assert main(["evaluate", bundle, str(file)]) == 0
+    assert "2 rows\n1 row left out: a total or a note at the end" in capsys.readouterr().out
+
+
+def test_a_missing_input_column_is_said_and_without_any_nothing_is_answered(
+    homes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sizes.csv").write_text("size\n50 m2\n")
+    (tmp_path / "towns.csv").write_text("town,price\nRome,\n")
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    bundle = str(homes / "numbers")
+    assert main(["predict", bundle, str(tmp_path / "sizes.csv")]) == 0
+    line = f"stoker: {tmp_path / 'sizes.csv'} has no column 'town' (an unknown category is used)\n"
+    assert capsys.readouterr().err == line
+    assert main(["predict", bundle, str(tmp_path / "towns.csv")]) == 0
+    assert re.search(
+        r"has no column 'size' \(1\d\d\.\d* is used, the mean in training\)\n", capsys.readouterr().err
+    )
+    assert main(["predict", bundle, str(tmp_path / "other.csv")]) == 2
+    assert "other.csv has none of the inputs size" in capsys.readouterr().err
 
 
 def test_a_cell_that_counts_as_missing_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

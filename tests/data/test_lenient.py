@@ -142,12 +142,30 @@ def test_rows_without_a_label_are_left_out(tmp_path: Path) -> None:
 def test_uneven_rows_are_counted_and_strictly_named(tmp_path: Path) -> None:
     path, _ = messy_files.write("ragged_rows", tmp_path)
     assert read(path, "price").features.found["notes"] == [
-        "1 row left out: more fields than the 4 of the header (row 10, 30)",
-        "1 row left out: a single field",
+        "1 row left out: more fields than the 4 of the header (row 10)",
+        "1 row left out: a single field (row 30)",
         "1 row had fewer fields than the header: the others are missing",
     ]
     with pytest.raises(ArgumentError, match="csv, row 10: a row has 6 fields where the header has 4: "):
         stoker.data.csv(path, "price", cache=False)
+
+
+def test_a_category_has_one_word_however_it_is_written(tmp_path: Path) -> None:
+    towns = ["Bern", " Bern", "bern", "BERN ", "Basel", "Basel ", "m", "M", "A1", "a1"]
+    rows = [f"{town},{n},{('Yes', 'yes', 'No', 'no ')[n % 4]}" for n, town in enumerate(towns * 10)]
+    path = lines(tmp_path / "x.csv", "town,n,sold", *rows)
+    whole = read(path, "sold")
+    town = whole.features["town"]
+    assert sorted((town.vocabulary or ())[1:]) == ["A1", "Basel", "Bern", "M", "a1", "m"]
+    assert whole.class_names == ["No", "Yes"]
+    assert whole.features.found["merged"]["town"] == [["bern", "Bern"], ["BERN", "Bern"]]
+    assert whole.features.found["trimmed"]["town"] == 30
+    # Sent as they stand in the file, the words are those that the model has learned.
+    fields = table_fields(whole.features, [town])
+    sent = as_rows(fields, [{"town": one} for one in towns]).arrays[0].tolist()
+    assert sent == ["Bern"] * 4 + ["Basel"] * 2 + ["m", "M", "A1", "a1"]
+    plain: Any = stoker.data.csv(path, "sold", cache=False)
+    assert len(plain.class_names) == 4
 
 
 def test_kinds_may_be_given(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from stoker.goodput.events import StepsDone, encode
 from stoker.launch import ports
+from stoker.launch.hopeless import RoundErrors, is_hopeless
 from tests.launch.support import is_alive, launch, read_notes, start_job, wait_for_notes
 from tests.support import wait_until
 
@@ -312,11 +314,58 @@ while True: time.sleep(0.05)
 def test_a_wrong_argument_is_not_tried_again(tmp_path: Path) -> None:
     outcome = launch(tmp_path, WRONG_ARGUMENT.format(error="ArgumentError"), "-n", "2", "--quiet")
     assert outcome.code == 1
-    said = (
-        "stoker: worker 1 ended with exit code 1; not restarting: it would raise the same ArgumentError again"
-    )
-    assert outcome.stderr.splitlines()[-1] == said
+    said = "stoker: worker 1 ended with exit code 1; not restarting, it would end so again: stoker.errors.ArgumentError"
+    assert outcome.stderr.splitlines()[-1] == f"{said}: epochs=2.5 must be a whole number"
     assert {restart for restart, _ in read_notes(tmp_path, "pid")} == {0}
+
+
+@pytest.mark.parametrize(
+    ("mistake", "line"),
+    [
+        (
+            "print(modle)",
+            "ended with exit code 1; not restarting, it would end so again: NameError: name 'modle' is",
+        ),
+        ("if rank = 1: pass", "ended with exit code 1; not restarting, it would end so again: SyntaxError: "),
+        ("import tensrflow", "so again: ModuleNotFoundError: No module named 'tensrflow'"),
+        (
+            "import argparse; argparse.ArgumentParser('fly').parse_args(['--epoch'])",
+            "code 2; not restarting, it would end so again: fly: error: unrecognized arguments: --epoch",
+        ),
+    ],
+)
+def test_a_mistake_in_the_program_is_not_tried_again(tmp_path: Path, mistake: str, line: str) -> None:
+    outcome = launch(tmp_path, f"{mistake}\n", "-n", "2", "--quiet")
+    assert outcome.code in (1, 2)
+    assert line in outcome.stderr.splitlines()[-1]
+    assert "restarting all workers" not in outcome.stderr
+
+
+def test_the_same_error_before_any_step_is_tried_once_more(tmp_path: Path) -> None:
+    outcome = launch(tmp_path, "raise ValueError('no such column')\n", "--quiet")
+    assert "worker 0 ended with exit code 1; restarting all workers (1 of 3)" in outcome.stderr
+    assert outcome.stderr.splitlines()[-1].endswith(
+        "not restarting, it would end so again: ValueError: no such column"
+    )
+    assert {restart for restart, _ in read_notes(tmp_path, "pid")} == {0, 1}
+
+
+def test_after_a_step_the_same_error_may_come_from_a_fault() -> None:
+    errors = RoundErrors()
+    code = ["Traceback (most recent call last):", "    raise KeyError(1)", "KeyError: 1"]
+    errors.read_output(0, code)
+    assert errors.find_error(0, 1) == "KeyError: 1"
+    assert errors.find_error(0, 3) is errors.find_error(1, 1) is None
+    assert is_hopeless(1, errors, "KeyError: 1", "KeyError: 1")
+    assert not is_hopeless(1, errors, "KeyError: 1", "KeyError: 2")
+    assert not is_hopeless(1, errors, "ConnectionError: gone", "ConnectionError: gone")
+    assert not is_hopeless(1, errors, "ImportError: busy", None)
+    errors.read_events(encode(StepsDone(1, "run", 0, 5, 0.1)).decode())
+    assert not is_hopeless(1, errors, "KeyError: 1", "KeyError: 1")
+    assert not is_hopeless(0, errors, "NameError: x", None)
+    alone = RoundErrors()
+    alone.read_output(0, ["training", "NameError: only a message"])
+    assert alone.find_error(0, 1) is None
 
 
 def test_what_may_be_there_next_time_is_tried_again(tmp_path: Path) -> None:

@@ -173,15 +173,18 @@ def told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[[list[s
     def ask(lines: list[str]) -> str:
         (tmp_path / "data.csv").write_text("\n".join(lines) + "\n")
         target = lines[0].rpartition(",")[2]
-        assert main(["train", "table", "data.csv", "--target", target, "--eject", "mine.py"]) == 0
+        assert main(["train", "table", "data.csv", "--target", target, "--eject", "mine.py", "--force"]) == 0
         return capsys.readouterr().out
 
     return ask
 
 
 def test_one_class_that_is_spelled_in_two_ways_is_told(told: Callable[[list[str]], str]) -> None:
-    said = told(["x,y", *(f"{n * 7 % 31}.5,{('Yes', 'no', 'yes')[n % 3]}" for n in range(60))])
-    assert "classes 'Yes' and 'yes' differ only in case or spaces" in said
+    said = told(["x,y", *(f"{n * 7 % 31}.5,{('Y', 'n', 'y')[n % 3]}" for n in range(60))])
+    assert "classes 'Y' and 'y' differ only in case or spaces" in said
+    said = told(["x,y", *(f"{n * 7 % 31}.5,{('Yes', 'No ', 'yes')[n % 3]}" for n in range(60))])
+    assert "the target; 'yes' read as 'Yes', spaces around 20 cells taken off" in said
+    assert "differ only" not in said
 
 
 def test_numbers_that_separate_the_classes_are_told(told: Callable[[list[str]], str]) -> None:

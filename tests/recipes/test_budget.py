@@ -89,8 +89,8 @@ def test_the_networks_share_what_is_left_and_the_last_gets_what_others_leave(han
         assert share_s is not None
         ends.append((name, round(share_s, 1)))
         hands.pass_s(7 if name == "plain" else share_s)
-    # Eight seconds are kept for scores and export: 2, and 0.6 of the 10 that it took to start.
-    assert ends == [("plain", 36.0), ("periodic", 65.0)]
+    # Ten seconds are kept for scores and export: 2, and 0.8 of the 10 that it took to start.
+    assert ends == [("plain", 35.0), ("periodic", 63.0)]
     assert hands.now_s - 100 == pytest.approx(82)
 
 
@@ -99,6 +99,19 @@ def test_a_network_that_has_no_time_is_left_out_and_said(hands: Hands) -> None:
     hands.pass_s(17)
     assert list(budget.shares(["plain"])) == []
     assert budget.cuts == ["No time to train the network 'plain'."]
+
+
+def test_a_network_that_could_only_be_compiled_is_not_begun(hands: Hands) -> None:
+    """After a slow start, compiling is slow as well, and nothing can end it."""
+    budget = Budget(60)
+    hands.pass_s(30)
+    assert budget.left_s == 6
+    assert list(budget.shares(["plain"])) == []
+    quick = Budget(60)
+    hands.pass_s(15)
+    assert quick.left_s == 31
+    hands.pass_s(25)
+    assert [name for name, _ in quick.shares(["plain"])] == ["plain"]
 
 
 def test_the_time_is_up_in_training_validation_and_prediction(hands: Hands) -> None:

@@ -6,9 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 
 import stoker
+from stoker import clock
 from stoker.recipes import rivals
+from stoker.recipes.baselines import fit_quietly
+from stoker.recipes.budget import Budget
 from stoker.recipes.rival_answers import mix
 from stoker.recipes.rows import Rows, rows_of
 from stoker.tf_internals.types import Dataset
@@ -73,3 +78,33 @@ def test_a_class_that_no_training_row_has_keeps_a_rival_out_of_the_bundle(
         found = rivals.table_rivals(whole.features, rows, classes=classes + 1)
         assert all(one.build is None for one in found)
         assert found[1].predict(rows).shape == (400, classes + 1)
+
+
+@pytest.mark.parametrize("rows", [300, 11_000])
+def test_trees_grown_step_by_step_are_the_same_and_end_with_the_time(rows: int) -> None:
+    """With more than 10,000 rows, scikit-learn stops them early, by rows it holds out."""
+    random = np.random.default_rng(1)
+    inputs = random.normal(size=(rows, 3))
+    labels = inputs[:, 0] * inputs[:, 1] + random.normal(size=rows) / 9
+    whole = HistGradientBoostingRegressor(random_state=3)
+    fit_quietly(whole, inputs, labels)
+    grown = HistGradientBoostingRegressor(random_state=3, warm_start=True)
+    rivals._grow_trees(grown, inputs, labels, Budget(1e6))
+    assert np.array_equal(grown.predict(inputs), whole.predict(inputs))
+    assert grown.n_iter_ == whole.n_iter_
+    late = Budget(1.0, started_ns=clock.now_ns() - 60 * 10**9)
+    short = HistGradientBoostingRegressor(random_state=3, warm_start=True)
+    rivals._grow_trees(short, inputs, labels, late)
+    assert short.n_iter_ == 12
+    assert late.cuts == ["No time for all trees: boosted trees have 12 of at most 100 steps."]
+
+
+def test_no_bit_of_the_trees_depends_on_the_number_of_threads() -> None:
+    random = np.random.default_rng(2)
+    inputs, labels = random.normal(size=(12_000, 4)), random.integers(0, 2, 12_000)
+    answers = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, user_api="openmp"):
+            model = HistGradientBoostingClassifier(random_state=0, max_iter=2).fit(inputs, labels)
+            answers.append(model.predict_proba(inputs))
+    assert np.array_equal(answers[0], answers[1])

@@ -51,6 +51,24 @@ def test_other_columns_are_left_out_and_names_may_differ_in_spaces_and_case() ->
     assert read((AGE, ROOMS), row) == [[1.0], [2]]
 
 
+def test_a_key_of_its_own_is_another_column() -> None:
+    rows: Any = [{"age": 1, "id": 1, "price": 2, "x": 3, "country": "I"}, {"size": 1, "sise": 2}]
+    assert len(read(ALL, rows)) == len(ALL)
+    assert read([AGE], [{"age": None, "aeg": 3}]) == [[40.0]]
+
+
+def test_words_are_read_however_they_are_written() -> None:
+    tidy = CellReading("category", trimmed=True, words=("Rome", "Oslo"), gaps=("?",))
+    city = dataclasses.replace(CITY, reading=tidy)
+    given = [" Rome", "rome", b"ROME ", "rOmE", "Paris ", "?", None]
+    assert read([city], {"city": given})[0] == ["Rome", "Rome", "Rome", "rOmE", "Paris", "[UNK]", "[UNK]"]
+    # A bundle from before says nothing of spaces.
+    assert read([CITY], {"city": given[:3]})[0] == [" Rome", "rome", b"ROME "]
+    assert CellReading.from_json(tidy.to_json()) == tidy
+    with pytest.raises(TypeError, match="words of a category"):
+        CellReading.from_json({"kind": "category", "words": [3]})
+
+
 def test_frames_of_texts_are_read() -> None:
     frames = pytest.importorskip("pandas")
     frame = frames.DataFrame({"price": ["1"], "day": ["1970-01-11"], "age": [None]})
@@ -70,7 +88,18 @@ def test_dates_of_python_are_read_beside_texts() -> None:
         ([{"rooms": str(2**70)}], f"'rooms': expected int64, got {2**70}"),
         ([{"age": [1]}], "'age': a row has shape"),
         ([{"day": "soon"}], "'day': expected int64, got 'soon'"),
-        ([{"age": 1, "city_": "Rome"}], "there is no input 'city_': did you mean 'city'?"),
+        (
+            [{"age": 1, "city_": "Rome"}],
+            r"row 1 has no input 'city_' \(did you mean 'city'\?\); for a missing",
+        ),
+        ([{"city": 1}, {"city": 1, "aeg": 2}], r"row 2 has no input 'aeg' \(did you mean 'age'\?\)"),
+        ([{"age": 1, "sise": 2}], r"'sise' \(did you mean 'size'\?\)"),
+        ({"age": [1], "C.I.T.Y": ["a"]}, r"the row has no input 'C.I.T.Y' \(did you mean 'city'\?\)"),
+        (
+            [{"age": 1, "sold?": 1, "roms": 2, "id": 3}],
+            r"'sold\?' \(did you mean 'sold'\?\), 'roms' \(did you mean 'rooms'\?\); .* \"sold\": null",
+        ),
+        ([{"citi": "Rome"}], r"'citi' \(did you mean 'city'\?\)"),
         ([{"price": 1}], "row 1 has none of the inputs age float32"),
         ({"price": 1}, "the row has none of the inputs age float32"),
         ([{"age": 1}, 7], "row 2 must be a dict"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +13,13 @@ from stoker.chatter import quiet_tensorflow
 from stoker.cli._options import any_path, data_path, separator
 from stoker.cli._trust import add_trust, trust_of
 from stoker.errors import UsageError
+from stoker.printing import print_note
 from stoker.serve.bundle import DESCRIPTION, enter_run
 
 if TYPE_CHECKING:
     from stoker.serve.predictor import Predictor
-    from stoker.serve.row_files import RowChunk
+    from stoker.serve.row_files import RowChunk, RowFileOptions
+    from stoker.serve.signature import Field
 
 
 def add_rows(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +51,8 @@ def open_predictor(args: argparse.Namespace) -> Predictor:
         return Predictor(place, allow_ops=trust.allow_ops, require_signature=trust.public_key or None)
 
 
-def read_rows(args: argparse.Namespace, predictor: Predictor) -> Iterator[RowChunk]:
-    """The rows, a chunk at a time; errors in the first ones are reported at once.
+def read_rows(args: argparse.Namespace, predictor: Predictor) -> tuple[Iterator[RowChunk], RowFileOptions]:
+    """The rows, a chunk at a time, and how they are read; errors in the first ones are reported at once.
 
     Raises:
         UsageError: there are none.
@@ -60,8 +62,36 @@ def read_rows(args: argparse.Namespace, predictor: Predictor) -> Iterator[RowChu
     bundle = predictor.bundle
     column = args.column or bundle.description.get("lineage", {}).get("column")
     options = RowFileOptions(args.sep, args.encoding, column)
-    chunks = read_chunks(args.rows, bundle.signature.inputs, options)
+    chunks = _report_absent(bundle.signature.inputs, read_chunks(args.rows, bundle.signature.inputs, options))
     first = next(chunks, None)
     if first is None:
         raise UsageError(f"{args.rows} has no rows")
-    return itertools.chain([first], chunks)
+    return itertools.chain([first], chunks), options
+
+
+def _report_absent(fields: Sequence[Field], chunks: Iterator[RowChunk]) -> Iterator[RowChunk]:
+    """The chunks; says once which inputs a table does not have.
+
+    Raises:
+        RowError: it has none of them.
+    """
+    from stoker.serve.table_cells import describe_absent, is_table
+
+    said: set[str] = set()
+    source = ""
+    for chunk in chunks:
+        if is_table(fields) and chunk.source != source:
+            source = chunk.source
+            absent = describe_absent(fields, chunk.columns, source)
+            if absent is not None and absent.removeprefix(source) not in said:
+                said.add(absent.removeprefix(source))
+                print_note(absent)
+        yield chunk
+
+
+def report_repairs(options: RowFileOptions) -> None:
+    """Say what was done to the rows of CSV files."""
+    several = len(options.repairs) > 1
+    for file, repairs in options.repairs.items():
+        for line in repairs.lines("not answered"):
+            print_note(f"{file}: {line}" if several else line)

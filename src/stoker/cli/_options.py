@@ -73,7 +73,7 @@ def read_percentage(text: str, option: str) -> float:
 
 
 def add_csv(parser: argparse.ArgumentParser, sep: str | None, shown: str = "{}") -> None:
-    """Add `--sep` and `--encoding`; `shown` is how the help gives a default."""
+    """Add `--sep` and `--encoding`; `shown` is how the help gives a default, or says what is done without one."""
     parser.add_argument(
         "--sep",
         type=separator,

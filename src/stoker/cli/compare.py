@@ -6,9 +6,10 @@
 
 A side is a run's id, the beginning of one, or a record's file; several are separated by commas. The verdict takes
 noise into account: between the steps of a run, as measured, and between runs, as several runs per side show it (one
-run per side shows none, so --noise is assumed). Exit code: 0; 1 if --fail-if-slower is given and B is slower by more
-than that with 95 % confidence; 3 if B looks slower by more than that, but it takes more runs to be sure; 2 for a bad
-request or a damaged record.
+run per side shows none, so --noise is assumed). A run that crashed is not judged by its speed: the verdict is that it
+failed. Exit code: 0; 1 if --fail-if-slower is given and B failed, or is slower by more than that with 95 % confidence;
+3 if A failed, or B looks slower by more than that, but it takes more runs to be sure; 2 for a bad request or a damaged
+record.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _judge(result: Comparison, limit: float) -> int:
     """The exit code for CI. What only looks slower must not pass in silence, nor count as proven."""
+    if any(result.failed):
+        print_note(comparison.failed_words(result))
+        return 1 if result.failed[1] else _UNDECIDED
     if result.is_slower_than(limit):
         return 1
     if result.may_be_slower_than(limit):

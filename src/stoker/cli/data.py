@@ -1,7 +1,7 @@
 """Describe a data set: rows, columns, kinds, missing values, classes, distributions, and how fast it can be read.
 
 PATH is a CSV, Parquet, JSON lines, text, TFRecord or tar file, a glob, a folder of such files, or a folder with a
-folder of images or texts for each class.
+folder of images or texts for each class. A table is read as `stoker train table` reads it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from stoker import units
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._options import add_csv, add_json, any_path
+from stoker.cli._options import add_json, any_path, separator
 from stoker.cli._spelling import print_warnings, respell_errors
 from stoker.doctor.report import words
 from stoker.errors import name_extra
@@ -28,7 +28,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path", type=any_path, metavar="PATH", help="a file, a glob or a folder; a path or a URL"
     )
-    add_csv(parser, ",", "default: {}")
+    parser.add_argument(
+        "--sep", type=separator, help="the character between the fields of a CSV file (detected)"
+    )
+    parser.add_argument("--encoding", default="utf8", help="the encoding of CSV and text files (detected)")
     add_json(parser, "print everything as JSON")
 
 
@@ -69,7 +72,14 @@ def _show(found: dict[str, Any]) -> None:
         )
     if found.get("left_out"):
         print_answer(f"\nnot readable as a table: {', '.join(found['left_out'])}")
-    notes = [column[key] for column in found["columns"] for key in ("doubt", "note") if key in column]
+    notes = [f"{c['name']}: {c['how']}" for c in found["columns"] if c.get("how")]
+    notes += [
+        f"{c['name']}: {units.quantity(c['unreadable'], 'unreadable cell')} taken as missing"
+        for c in found["columns"]
+        if c.get("unreadable")
+    ]
+    notes += [column[key] for column in found["columns"] for key in ("doubt", "note") if key in column]
+    notes += found.get("notes", [])
     notes += [
         f"{path} cannot be decoded: it is damaged, no image, or of a kind TensorFlow cannot read"
         for path in found.get("damaged", ())

@@ -4,9 +4,9 @@
     stoker evaluate bundle/ held_out.csv --target price --json
     stoker evaluate bundle/ photos/
 
-Labels are in the target's column, or are the names of the folders. A total or a note at the end of a CSV file is left
-out, as it is from training. Exit code: 0; 2 if there is no bundle, no labelled
-row, or a row cannot be answered.
+Labels are in the target's column, or are the names of the folders. Files are read as the training file was: a title
+above the header is passed over, a total at the end is left out. Exit code: 0; 2 if there is no bundle, no labelled row,
+or a row cannot be answered.
 """
 
 from __future__ import annotations
@@ -46,9 +46,8 @@ def run(args: argparse.Namespace) -> int:
     elif target is None:
         raise UsageError("the bundle does not say which column holds the labels: name it with --target")
     with respell_errors(args):
-        found = evaluate_rows(
-            predictor, read_rows(args, predictor), target, balanced=bool(lineage.get("balanced"))
-        )
+        chunks, _ = read_rows(args, predictor)
+        found = evaluate_rows(predictor, chunks, target, balanced=bool(lineage.get("balanced")))
     if args.json:
         print_answer(json.dumps(dataclasses.asdict(found)))
         return 0
@@ -59,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
         print_answer(
             "The model was trained from these rows. Its report has the scores of rows it has not seen."
         )
-    if found.footers:
-        print_answer(f"{quantity(found.footers, 'row')} left out: a total or a note at the end")
+    for why, count in found.left_out.items():
+        print_answer(f"{quantity(count, 'row')} left out: {why}")
     if found.unlabelled:
         print_answer(f"{quantity(found.unlabelled, 'row')} without a label left out")
     if found.unknown:

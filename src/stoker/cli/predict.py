@@ -4,9 +4,11 @@
     stoker predict bundle/ photos/ -o answers.jsonl
     stoker predict bundle/ 'new/*.parquet' > answers.csv
 
-Rows are read as the training file was: missing cells and extra columns are fine. Each row is written with its
-prediction and, for classes, the scores. Files of any size are streamed. Exit code: 0; 2 if there is no bundle, or a row
-cannot be answered, in which case nothing is written to -o.
+Rows are read as the training file was: titles above the header, missing cells and extra columns are fine. A line says
+which input columns are missing, and what the model uses instead. Each row is written with its prediction and, for
+classes, the scores. A row that training leaves out, such as a total at the end, keeps its place without a prediction.
+Files of any size are streamed. Exit code: 0; 2 if there is no bundle, no input column, or a row cannot be answered, in
+which case nothing is written to -o.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import argparse
 import sys
 
 from stoker import clock
-from stoker.cli._bulk import add_rows, open_predictor, read_rows
+from stoker.cli._bulk import add_rows, open_predictor, read_rows, report_repairs
 from stoker.cli._options import local_path
 from stoker.cli._spelling import respell_errors
 from stoker.printing import print_note
@@ -41,12 +43,14 @@ def run(args: argparse.Namespace) -> int:
 
     started = clock.real_ns()
     with respell_errors(args):
-        chunks = read_rows(args, predictor)
+        chunks, options = read_rows(args, predictor)
         if args.output is None:
             write_answers(predictor, chunks, text_writer(sys.stdout))
+            report_repairs(options)
             return 0
         with open_writer(args.output) as write:
             count = write_answers(predictor, chunks, write)
+    report_repairs(options)
     seconds = max(1e-9, (clock.real_ns() - started) / 1e9)
     print_note(f"{quantity(count, 'row')} answered in {args.output} ({count / seconds:,.0f} rows/s)")
     return 0

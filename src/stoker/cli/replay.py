@@ -23,7 +23,7 @@ from stoker.cli._trust import add_trust
 from stoker.errors import UsageError
 from stoker.printing import print_answer
 from stoker.serve.rollout.recordings import as_json, read_recordings_at
-from stoker.units import printable, quantity
+from stoker.units import percent, printable, quantity
 
 if TYPE_CHECKING:
     from stoker.serve.rollout.replay import ChangedRow, OutputSummary, ReplaySummary
@@ -107,7 +107,7 @@ def _print_summary(found: ReplaySummary) -> None:
 
 
 def _describe_output(name: str, one: OutputSummary) -> str:
-    share = f"{one.changed:,} ({100 * one.changed / max(1, one.rows):.2g} %)"
+    share = f"{one.changed:,} ({percent(one.changed / max(1, one.rows))})"
     distances = (one.mean_distance(), one.distance(_QUANTILE), one.distance(1.0))
     mean, most, largest = ("" if value is None else f"{value:.3g}" for value in distances)
     return f"{printable(name):<18}{share:>20}{mean:>14}{most:>14}{largest:>10}".rstrip()

@@ -46,7 +46,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMN=KIND",
         help="kinds of columns, separated by commas: number, whole, truth, category, text or date",
     )
-    add_csv(table, None)
+    add_csv(table, None, "detected")
     table.add_argument(
         "--missing",
         "--na",

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, TypeAlias
 
+from stoker.data.category_words import choose_words, tidy_word
 from stoker.data.cell_dates import read_date
 from stoker.data.cell_times import read_time
 
@@ -116,6 +117,8 @@ class CellReading:
         gaps: texts that stand for a missing value, besides the usual ones.
         tolerant: a cell that cannot be read is missing, because the training file has such cells.
         fill: the value for a missing cell, where the model has no way to take one.
+        trimmed: of a category: spaces around its words do not count.
+        words: of a category: ordinary words that are recognised however they are written.
     """
 
     kind: str
@@ -127,6 +130,16 @@ class CellReading:
     gaps: tuple[str, ...] = ()
     tolerant: bool = False
     fill: float | None = None
+    trimmed: bool = False
+    words: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def _chosen(self) -> dict[str, str]:
+        return choose_words(self.words)
+
+    def read_word(self, text: str) -> str:
+        """The word of a category."""
+        return tidy_word(text, self._chosen) if self.trimmed else text
 
     def read(self, text: str) -> CellValue:
         """The value of a cell of numbers, truth values or dates.
@@ -181,14 +194,16 @@ class CellReading:
         names = {one.name: one for one in fields(CellReading)}
         known = {name: value for name, value in data.items() if name in names}
         texts = ("kind", "decimal", "thousands", "affix", "unit")
-        gaps, fill = known.get("gaps", ()), known.get("fill")
+        gaps, fill, words = known.get("gaps", ()), known.get("fill"), known.get("words", ())
         if not all(isinstance(known.get(name, ""), str) for name in texts) or "kind" not in known:
             raise TypeError("a column's way of reading is not text")
         if not isinstance(gaps, list | tuple) or not all(isinstance(one, str) for one in gaps):
             raise TypeError("the texts for missing values are not texts")
+        if not isinstance(words, list | tuple) or not all(isinstance(one, str) for one in words):
+            raise TypeError("the words of a category are not texts")
         if not (fill is None or (isinstance(fill, int | float) and math.isfinite(fill))):
             raise TypeError("the value for missing cells is not a number")
-        return CellReading(**{**known, "gaps": tuple(gaps)})
+        return CellReading(**{**known, "gaps": tuple(gaps), "words": tuple(words)})
 
 
 def _parse_exactly(text: str) -> float | int:

@@ -15,18 +15,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from stoker.data.columns import GUESS, Column, Restart, Widen, check_different, from_arrow
-from stoker.data.csv_repair import (
-    HIDDEN,
-    CsvRepairs,
-    EvenRows,
-    ends_in_footer,
-    find_encoding,
-    find_ragged,
-    guess_separator,
-    is_separator_line,
-    read_rows,
-)
+from stoker.data.csv_layout import guess_separator, is_separator_line
+from stoker.data.csv_repair import EvenRows, ends_in_footer, find_encoding, find_ragged, read_rows
 from stoker.data.csv_returns import WithStandIns, find_stand_in, restore
+from stoker.data.csv_rows import HIDDEN, CsvRepairs
 from stoker.data.ingest import BLOCK, FileSource
 from stoker.data.misfits import KIND_WORDS, explain_too_large, is_whole, refuse, widen
 from stoker.data.odd_cells import find_odd_cells, replace_missing
@@ -280,6 +272,10 @@ class CsvFiles(FileSource):
             missing = re.search(r"Column '(.*)' in include_columns", str(error))
             if missing is None:
                 raise
+            if self._lenient and path not in self._repairs:
+                # A title may stand above its header.
+                self._repairs[path] = CsvRepairs()
+                raise Restart from None
             raise ArgumentError(
                 f"{path} has no column {missing.group(1)!r}, but {self.paths[0]} has: give all files the same columns"
             ) from None

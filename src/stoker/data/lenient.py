@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from stoker.data.array_types import Array
 from stoker.data.arrow_sources import Unfit
+from stoker.data.category_columns import TidyCategories, find_usual_words
 from stoker.data.cell_dates import has_time
 from stoker.data.cell_guesses import ENOUGH, Guess, guess_reading
 from stoker.data.cells import BadCellError, CellReading
@@ -26,6 +27,8 @@ from stoker.data.ingest import TableSource, view
 from stoker.data.misfits import KIND_WORDS
 from stoker.errors import ArgumentError
 
+# Part of the cache's key: raise the number when the same cells are read in another way.
+LENIENT = "lenient 4"
 # Rows whose texts are looked at, and unreadable cells that a report shows.
 _SAMPLE_ROWS, _SHOWN = 20_000, 3
 # Texts that hardly repeat and have so many words are free text.
@@ -53,6 +56,8 @@ class LenientTable:
         self.inner, self.name = inner, inner.name
         self._types, self._gaps, self._label = types or {}, gaps, label
         self._how: dict[str, str] = {}
+        # By column: the most common way to write each ordinary word.
+        self._usual: dict[str, dict[str, str]] = {}
         self._begin()
 
     def _begin(self) -> None:
@@ -60,6 +65,7 @@ class LenientTable:
         self._bad: Counter[str] = Counter()
         self._filled: Counter[str] = Counter()
         self._shown: dict[str, list[list[Any]]] = {}
+        self._tidy = TidyCategories(self._usual)
         self._rows = self._kept = self._unlabelled = 0
 
     def fingerprint(self) -> list[Any] | None:
@@ -71,6 +77,7 @@ class LenientTable:
             column.name for column in found if not isinstance(column, Unfit) and self._is_doubtful(column)
         ]
         counts = self._count_texts(texts) if texts else {}
+        self._usual = {name: find_usual_words(found) for name, found in counts.items()}
         guesses = {name: self._guess(name, counts[name], False) for name in texts}
         if any(one and one.reading and one.reading.decimal == "," for one in guesses.values()):
             # 1.234 is one thousand in a file with decimal commas.
@@ -143,9 +150,7 @@ class LenientTable:
         try:
             for block in self.inner.blocks(asked):
                 values = [
-                    self._drop_infinite_numbers(
-                        column.name, self._read(column, one) if column.reading else one
-                    )
+                    self._drop_infinite_numbers(column.name, self._read_column(column, one))
                     for column, one in zip(columns, block.columns, strict=True)
                 ]
                 self._rows += len(block)
@@ -155,6 +160,11 @@ class LenientTable:
                 raise
             raise Widen(self._guess_again(wider.column)) from None
         self._check(columns)
+
+    def _read_column(self, column: Column, values: pa.Array) -> pa.Array:
+        if column.kind == "category" and not column.reading:
+            return self._tidy.read(column.name, values)
+        return self._read(column, values) if column.reading else values
 
     def _guess_again(self, column: Column) -> Column:
         """Guess again how to read the column, from all its cells: one does not fit what the first ones suggested."""
@@ -255,6 +265,7 @@ class LenientTable:
             "bad": {name: count for name, count in self._bad.items() if count},
             "shown": {name: shown for name, shown in self._shown.items() if shown},
             "unlabelled": self._unlabelled,
+            **self._tidy.found(),
         }
 
 

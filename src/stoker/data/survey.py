@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,6 +16,7 @@ from stoker.data.arrow_sources import Unfit
 from stoker.data.class_folders import class_folders, list_names
 from stoker.data.columns import Column, Restart, from_store
 from stoker.data.ingest import TableSource, load_table
+from stoker.data.lenient import LENIENT, LenientTable
 from stoker.data.store import Store
 from stoker.data.table_files import table_files
 from stoker.data.text_files import Folders, Lines
@@ -32,8 +34,13 @@ SPEED_S = 2.0
 _READ = sum((paths.CSV, paths.PARQUET, paths.JSONL, paths.TEXTS, paths.IMAGES, paths.RECORDS, paths.TARS), ())
 
 
-def survey(path: str, sep: str = ",", encoding: str = "utf8") -> Survey:
+def survey(path: str, sep: str | None = None, encoding: str = "utf8") -> Survey:
     """Everything that `stoker data` prints, as JSON.
+
+    Args:
+        path: a file, a glob or a folder.
+        sep: the separator of CSV files; None to find out.
+        encoding: of CSV and text files.
 
     Raises:
         ArgumentError: there is nothing that a reader reads.
@@ -41,7 +48,7 @@ def survey(path: str, sep: str = ",", encoding: str = "utf8") -> Survey:
     return {"path": path, **_survey(path, sep, encoding)}
 
 
-def _survey(path: str, sep: str, encoding: str) -> Survey:
+def _survey(path: str, sep: str | None, encoding: str) -> Survey:
     """The survey of a folder for each class, or of the most common kind of file."""
     path = str(paths.local_tree(path, _READ))
     root = Path(path)
@@ -62,10 +69,11 @@ def _survey(path: str, sep: str, encoding: str) -> Survey:
         return survey_records(files) if kind == "records" else survey_tar(files)
     if kind == "text":
         return _survey_table("text", Lines(files, encoding), [encoding], _sizes(files))
-    kind, source, files = table_files(path, sep, encoding)
-    # The options of a reader called without arguments, so that both share a cache.
-    reading = [*([sep, encoding] if kind == "csv" else []), False, None]
-    return _survey_table(kind, source, reading, _sizes(files))
+    sep = sep or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
+    # As the recipe reads it.
+    kind, source, files = table_files(path, sep, encoding, lenient=True)
+    reading = [*([sep, encoding] if kind == "csv" else []), LENIENT, None, False, None]
+    return _survey_table(kind, LenientTable(source), reading, _sizes(files))
 
 
 def _find_commonest_kind(names: list[str], kinds: dict[str, tuple[str, ...]]) -> str | None:
@@ -86,6 +94,7 @@ def _survey_table(kind: str, source: TableSource, reading: list[Any], sizes: lis
     store = load_table(source, wanted, reading, None)
     columns = from_store(store)
     rows_per_s = _measure_speed(source, columns)
+    found = store.meta.get("found", {})
     return {
         "format": kind,
         "files": len(sizes),
@@ -94,9 +103,19 @@ def _survey_table(kind: str, source: TableSource, reading: list[Any], sizes: lis
         "cache_bytes": store.bytes,
         "rows_per_s": round(rows_per_s),
         "bytes_per_s": round(rows_per_s * sum(sizes) / store.rows),
-        "columns": [_survey_column(store, columns, column) for column in columns],
+        "columns": [
+            _survey_column(store, columns, column) | _describe_reading(column.name, found)
+            for column in columns
+        ],
+        "notes": list(found.get("notes", ())),
         "left_out": [column.name for column in described if isinstance(column, Unfit)],
     }
+
+
+def _describe_reading(name: str, found: Mapping[str, Any]) -> Survey:
+    """How the cells of a column are written, and how many could not be read; empty if it is as usual."""
+    about: Survey = {"how": how} if (how := found.get("how", {}).get(name)) else {}
+    return about | ({"unreadable": count} if (count := found.get("bad", {}).get(name)) else {})
 
 
 def _measure_speed(source: TableSource, columns: list[Column]) -> float:

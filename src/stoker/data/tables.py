@@ -14,12 +14,13 @@ from stoker.data import statistics
 from stoker.data.array_types import Array
 from stoker.data.arrow_sources import Unfit
 from stoker.data.cache import CachePlace
+from stoker.data.category_words import choose_words
 from stoker.data.cells import CellReading
 from stoker.data.columns import Column, DataWarning, apply_types, check_known, from_store
 from stoker.data.features import UNKNOWN, Feature, Features
 from stoker.data.ingest import TableSource, load_table
 from stoker.data.labels import Label, check_complete, label_of, values_of
-from stoker.data.lenient import LenientTable
+from stoker.data.lenient import LENIENT, LenientTable
 from stoker.data.odd_cells import check_missing
 from stoker.data.order import Order
 from stoker.data.splits import By, Passes, make_datasets, orders
@@ -29,6 +30,8 @@ from stoker.tf_internals.types import Dataset, Nest, Tensor
 
 # float32 holds whole numbers up to here exactly.
 _EXACT_FLOAT32 = 2**24
+# The words of a category that a bundle recognises however they are written.
+_MOST_WORDS = 1_000
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,6 @@ class TableOptions(Passes):
         return self.group or self.time
 
 
-# Part of the cache's key: raise the number when the same cells are read in another way.
-_LENIENT = "lenient 3"
-
-
 def table(source: TableSource, options: TableOptions, reading: Sequence[object] = ()) -> Dataset:
     """The dataset of a source; two of them with `validation_split`.
 
@@ -66,7 +65,7 @@ def table(source: TableSource, options: TableOptions, reading: Sequence[object] 
     """
     if options.lenient and not options.raw:
         source = LenientTable(source, options.types, check_missing(options.missing), options.label)
-        reading = [*reading, _LENIENT, options.label]
+        reading = [*reading, LENIENT, options.label]
     wanted = _choose_columns(source, options)
     reading = [*reading, options.raw, options.types, *([options.missing] if options.missing else [])]
     store = load_table(source, wanted, reading, options.cache)
@@ -199,6 +198,15 @@ class Table:
         reading = CellReading(column.kind, unit=column.unit)
         if column.reading:
             reading = CellReading.from_json(json.loads(column.reading))
+        if column.kind == "category" and self._options.lenient and not self._options.raw:
+            words = self._store.meta["values"].get(column.name, [])
+            # Those that were met in several cases, if there are too many to list.
+            listed = (
+                words
+                if len(words) <= _MOST_WORDS
+                else sorted({new for _, new in found["merged"].get(column.name, ())})
+            )
+            reading = replace(reading, trimmed=True, words=tuple(choose_words(sorted(listed)).values()))
         # Rows that were left out have anything in their cells.
         tolerant = column.name in found.get("bad", ()) or bool(found.get("uneven"))
         return replace(reading, gaps=check_missing(self._options.missing), tolerant=tolerant)

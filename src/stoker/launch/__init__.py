@@ -23,6 +23,7 @@ TensorFlow's own collectives carry the training: `TF_CONFIG` tells each worker i
 | crew | all agents of a job |
 | links | how a supervisor reaches an agent |
 | round | one start of all workers, until all have ended |
+| hopeless | errors that no restart can mend |
 | arrivals | which workers have started and joined |
 | messages | what supervisor and agent send each other |
 | agent | the workers of one machine |

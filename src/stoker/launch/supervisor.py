@@ -1,7 +1,7 @@
 """The rounds of a job until it is done: after a fault, all workers are ended and all start again.
 
 A fault counts against `max_restarts`. A preemption (all workers saved the same step and left with exit code 75) and a
-change of machines do not. A worker that ends with an `ArgumentError` would do so again: the job ends at once.
+change of machines do not. Where a restart would end in the same error, the job ends at once (`hopeless`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from stoker.goodput.diary import JobDiary
 from stoker.launch.crew import Crew
 from stoker.launch.discovery import Discovery
 from stoker.launch.events import EventQueue, SignalReceived
+from stoker.launch.hopeless import RoundErrors, is_hopeless
 from stoker.launch.hosts import Host, share_out
 from stoker.launch.job import LaunchJob
 from stoker.launch.limits import LaunchLimits
@@ -24,8 +25,6 @@ from stoker.launch.view import JobView
 from stoker.signals import handle_signals
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# The last line of the traceback of an error that no restart can mend.
-_WRONG_ARGUMENT = "stoker.errors.ArgumentError: "
 # An elastic job does not hold up its other machines for one that may be gone for good.
 _ELASTIC_WAIT_S = 15.0
 # Workers that are preempted again and again right after they start are started more and more slowly.
@@ -48,8 +47,7 @@ class Supervisor:
         self._crew = Crew(plan.connect, self._inbox, self._keep)
         self._diary = JobDiary(view.directory, job.restarts, job.place.rank if job.place else None)
         self._round: Round | None = None
-        # The workers of this round that raised it.
-        self._wrong_arguments: set[int] = set()
+        self._errors = RoundErrors()
         self.restarts = 0
         self._short_rounds = 0
 
@@ -80,6 +78,7 @@ class Supervisor:
 
     def _run_rounds(self) -> int:
         faults = 0
+        before: str | None = None
         while True:
             ending = self._run_round()
             if ending.kind == "done":
@@ -88,11 +87,11 @@ class Supervisor:
                 self._view.announce(ending.line)
                 return ending.code
             faults += ending.kind == "fault"
-            if ending.code == 1 and ending.rank in self._wrong_arguments:
-                self._view.announce(
-                    f"{ending.line}; not restarting: it would raise the same ArgumentError again"
-                )
+            error = self._errors.find_error(ending.rank, ending.code)
+            if error is not None and is_hopeless(self.restarts, self._errors, error, before):
+                self._view.announce(f"{ending.line}; not restarting, it would end so again: {error}")
                 return ending.code
+            before = None if self._errors.has_trained else error
             if faults > self._limits.max_restarts:
                 after = f" after {faults - 1} restart{'s' * (faults > 2)}" if faults > 1 else ""
                 self._view.announce(f"{ending.line}; giving up{after}")
@@ -118,7 +117,7 @@ class Supervisor:
             self._view.announce,
             self._diary,
         )
-        self._wrong_arguments = set()
+        self._errors = RoundErrors()
         self._view.begin(list(this.machines), number)
         self._diary.begin_round(number, list(this.machines))
         ending = Ending("interrupted")
@@ -171,14 +170,15 @@ class Supervisor:
     def _keep(self, report: WorkerOutput | WorkerEvents) -> None:
         """Keep what a worker printed or noted."""
         if isinstance(report, WorkerEvents):
+            self._errors.read_events(report.lines)
             self._diary.add_events(report.round, report.rank, report.lines)
         else:
             self._show_output(report)
 
     def _show_output(self, output: WorkerOutput) -> None:
         self._view.show(output.rank, output.stream, output.lines)
-        if output.stream == "stderr" and any(line.startswith(_WRONG_ARGUMENT) for line in output.lines):
-            self._wrong_arguments.add(output.rank)
+        if output.stream == "stderr":
+            self._errors.read_output(output.rank, output.lines)
 
     def _slow_down(self, ending: Ending) -> None:
         """Wait longer and longer before restarting workers that never get far."""

@@ -6,6 +6,7 @@ Each function gives the predictions for the test rows by name: probabilities of 
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from stoker.data.array_types import Array
 from stoker.data.features import Features
 from stoker.errors import StokerError
+from stoker.processors import count_free_processors
 from stoker.recipes.rows import Rows
 
 # A model of scikit-learn.
@@ -129,21 +131,33 @@ def _linear(train: Matrix, test: Matrix, labels: Array, classes: int, balanced: 
 
 def fit_quietly(model: Estimator, train: Matrix, labels: Array) -> None:
     """Train a model of scikit-learn."""
-    from threadpoolctl import threadpool_limits
-
-    # With few rows, threads cost more than they gain.
-    with warnings.catch_warnings(), threadpool_limits(1 if train.shape[0] < _FEW_ROWS else None):
+    with warnings.catch_warnings(), _limit_threads(train.shape[0]):
         # A baseline that has not fully converged is good enough.
         warnings.simplefilter("ignore")
         model.fit(train, labels)
 
 
+def _limit_threads(rows: int) -> AbstractContextManager[object]:
+    """With few rows, threads cost more than they gain; those of OpenMP, where other programs have the processors.
+
+    No bit depends on how many OpenMP has. BLAS keeps its own for many rows, because its sums do.
+    """
+    from threadpoolctl import threadpool_limits
+
+    few = rows < _FEW_ROWS
+    limits: AbstractContextManager[object] = (
+        threadpool_limits(1) if few else threadpool_limits(count_free_processors(), user_api="openmp")
+    )
+    return limits
+
+
 def answer(model: Estimator, rows: Matrix, classes: int) -> Array:
     """A model's answers: a probability for every class, or a number."""
-    if classes:
-        return _fill_in_classes(model.predict_proba(rows), model.classes_, classes)
-    numbers: Array = model.predict(rows)
-    return numbers
+    with _limit_threads(rows.shape[0]):
+        if classes:
+            return _fill_in_classes(model.predict_proba(rows), model.classes_, classes)
+        numbers: Array = model.predict(rows)
+        return numbers
 
 
 def _fill_in_classes(probabilities: Array, known: Array, classes: int) -> Array:

@@ -14,11 +14,14 @@ T = TypeVar("T")
 
 # The part of the time left, when training begins, for all models of scikit-learn; the networks get the rest.
 _FOR_RIVALS = 0.4
-# What scoring, export and proof take: so many seconds, and this part of what it took to start and read the data.
-_FINISH_S, _FINISH_PART = 2.0, 0.6
-_LEAST_FINISH_S, _MOST_FINISH_PART = 4.0, 0.3
+# What scoring, export, proof and leaving Python take: so many seconds, and this part of what it took to start and read
+# the data, which a busy machine stretches as much.
+_FINISH_S, _FINISH_PART = 2.0, 0.8
+_LEAST_FINISH_S, _MOST_FINISH_PART = 4.0, 0.4
 # Another network is begun if there is this part of the time that the one before took, and at least a second.
 _WORTH_BEGINNING, _LEAST_NETWORK_S = 0.2, 1.0
+# A network is traced and compiled before the time can be looked at: that takes this part of the start and the reading.
+_COMPILE_PART = 0.3
 # Training the chosen models again takes at most about this part of the time that passed until they were chosen.
 _AGAIN = 0.75
 # A model that may take too long learns from this many rows first, then from so many times as many.
@@ -41,6 +44,7 @@ class Budget:
         self.cuts: list[str] = []
         self._started_ns = clock.now_ns() if started_ns is None else started_ns
         self._finish_s: float | None = None
+        self._start_s = 0.0
         self._rivals_s: float | None = None
 
     @property
@@ -54,6 +58,7 @@ class Budget:
         if self.time_s is None:
             return math.inf
         if self._finish_s is None:
+            self._start_s = self.elapsed_s
             most = max(_LEAST_FINISH_S, _MOST_FINISH_PART * self.time_s)
             self._finish_s = min(most, max(_LEAST_FINISH_S, _FINISH_S + _FINISH_PART * self.elapsed_s))
         return self.time_s - self._finish_s - self.elapsed_s
@@ -78,7 +83,7 @@ class Budget:
         before_s = 0.0
         for number, name in enumerate(networks):
             left_s = self.left_s
-            if left_s < max(_LEAST_NETWORK_S, _WORTH_BEGINNING * before_s):
+            if left_s < max(_LEAST_NETWORK_S, _WORTH_BEGINNING * before_s, _COMPILE_PART * self._start_s):
                 self.cut(f"No time to train the network {name!r}.")
                 continue
             since = self.elapsed_s

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
-from stoker.data import paths
 from stoker.data.array_types import Array
 from stoker.data.cells import BadCellError, CellReading
-from stoker.data.csv_repair import is_footer
 from stoker.errors import ArgumentError
 from stoker.recipes.scores import Score, contest
 from stoker.serve.bulk import answer_chunk
@@ -33,14 +30,14 @@ class FileEvaluation:
         rows: how many were scored.
         unlabelled: rows without a label, or with one that cannot be read.
         unknown: labels that are no class of the model, with the number of rows.
-        footers: totals and notes at the end of CSV files, which training leaves out, too.
+        left_out: why rows of CSV files were left out, as training leaves them out, with their number.
         scores: by metric.
     """
 
     rows: int
     unlabelled: int
     unknown: dict[str, int]
-    footers: int
+    left_out: dict[str, int]
     scores: dict[str, Score]
 
 
@@ -59,16 +56,19 @@ def evaluate_rows(
         ArgumentError: there is no such column, no labelled row, or the bundle gives neither classes nor numbers.
     """
     labels = predictor.bundle.labels
-    read = _class_reader(labels) if labels is not None else _number_reader(predictor)
+    reading = _target_reading(predictor)
+    read = _class_reader(labels, reading) if labels is not None else _number_reader(reading)
     truths: list[float] = []
     answers: list[Array] = []
     unknown: Counter[str] = Counter()
-    unlabelled = footers = 0
-    for chunk, is_last in _mark_ends(chunks):
-        left_out = _count_footers(chunk) if is_last else 0
-        footers += left_out
-        cells = _labels_of(chunk, target)[: len(chunk) - left_out]
-        found = [read(cell) for cell in cells]
+    left_out: Counter[str] = Counter()
+    unlabelled = 0
+    for chunk in chunks:
+        left_out.update(chunk.left_out.values())
+        cells = _labels_of(chunk, target)
+        found = [read(cells[place]) for place in chunk.places]
+        if not found:
+            continue
         outputs = answer_chunk(predictor, chunk)
         given = np.asarray(outputs["scores"] if labels is not None else _take_only_output(outputs))
         known = {number: one for number, one in enumerate(found) if isinstance(one, int | float)}
@@ -85,27 +85,7 @@ def evaluate_rows(
         classes=len(labels or ()),
         balanced=balanced,
     )
-    return FileEvaluation(len(truths), unlabelled, dict(unknown.most_common()), footers, own.scores)
-
-
-def _mark_ends(chunks: Iterable[RowChunk]) -> Iterator[tuple[RowChunk, bool]]:
-    """Each chunk, and whether it is the last one of its file."""
-    before = None
-    for chunk in chunks:
-        if before is not None:
-            yield before, before.source != chunk.source
-        before = chunk
-    if before is not None:
-        yield before, True
-
-
-def _count_footers(chunk: RowChunk) -> int:
-    """How many rows at the end of a CSV file are totals or notes."""
-    if not chunk.source.lower().endswith(paths.CSV):
-        return 0
-    rows = reversed(list(zip(*(chunk.columns[name] for name in chunk.shown), strict=True)))
-    ends = (is_footer([str(cell or "") for cell in row], len(row)) for row in rows)
-    return sum(1 for _ in itertools.takewhile(bool, ends))
+    return FileEvaluation(len(truths), unlabelled, dict(unknown.most_common()), dict(left_out), own.scores)
 
 
 def _explain_nothing(target: str | None, unknown: Mapping[str, int]) -> str:
@@ -123,7 +103,13 @@ def _labels_of(chunk: RowChunk, target: str | None) -> list[object]:
     return chunk.columns[named[target.strip()]]
 
 
-def _class_reader(labels: tuple[str, ...]) -> LabelReader:
+def _target_reading(predictor: Predictor) -> CellReading:
+    """How the target's cells were read for training."""
+    stored = predictor.bundle.description.get("lineage", {}).get("target_reading")
+    return CellReading.from_json(stored) if isinstance(stored, dict) else CellReading("number")
+
+
+def _class_reader(labels: tuple[str, ...], reading: CellReading) -> LabelReader:
     """A function that gives the number of a class, the text of an unknown one, or None without a label."""
     known: dict[str, int] = {label: number for number, label in enumerate(labels)}
     numbers = {
@@ -133,6 +119,7 @@ def _class_reader(labels: tuple[str, ...]) -> LabelReader:
 
     def read(cell: object) -> int | str | None:
         text = "" if cell is None or cell != cell else str(cell)
+        text = text if text in known else reading.read_word(text)
         if text in known:
             return known[text]
         if not text.strip():
@@ -150,10 +137,8 @@ def _parse_number(text: str) -> float | None:
         return None
 
 
-def _number_reader(predictor: Predictor) -> LabelReader:
+def _number_reader(reading: CellReading) -> LabelReader:
     """A function that reads a number as the target's cells were read for training; None for a missing one."""
-    stored = predictor.bundle.description.get("lineage", {}).get("target_reading")
-    reading = CellReading.from_json(stored) if isinstance(stored, dict) else CellReading("number")
 
     def read(cell: object) -> float | None:
         if isinstance(cell, int | float):

@@ -13,6 +13,8 @@ _KINDS = {"whole": "whole number", "truth": "true or false", "text": "free text"
 # More columns than this are not listed on the terminal, unless there is something to say about them.
 _MOST_LISTED = 30
 _WIDEST = 28
+# Words in several cases that are named.
+_SHOWN = 3
 # A category with more values than this, and so many for its rows, is worth a word.
 _MANY_VALUES, _MANY_FOR_ROWS = 100, 0.05
 
@@ -52,7 +54,7 @@ def describe_reading(
         {
             "column": target,
             "read": how or "as it is",
-            "note": _join("the target", _describe_bad_cells(target, found)),
+            "note": _join("the target", _describe_bad_cells(target, found), _describe_words(target, found)),
         }
     )
     columns += [{"column": name, "read": "", "note": why} for name, why in left_out]
@@ -78,8 +80,20 @@ def _describe(feature: Feature, rows: int, found: Mapping[str, Any], of: str) ->
     return {
         "column": feature.name,
         "read": read,
-        "note": _join(note, missing, _describe_bad_cells(feature.name, found)),
+        "note": _join(
+            note, missing, _describe_bad_cells(feature.name, found), _describe_words(feature.name, found)
+        ),
     }
+
+
+def _describe_words(name: str, found: Mapping[str, Any]) -> str:
+    """The words of a category that were written in several ways."""
+    merged: Sequence[Sequence[str]] = found.get("merged", {}).get(name, ())
+    shown = [f"{_shorten(word)!r} read as {_shorten(usual)!r}" for word, usual in merged[:_SHOWN]]
+    shown += [f"{len(merged) - _SHOWN:,} more alike"] if len(merged) > _SHOWN else []
+    if count := found.get("trimmed", {}).get(name):
+        shown.append(f"spaces around {quantity(count, 'cell')} taken off")
+    return ", ".join(shown)
 
 
 def _describe_bad_cells(name: str, found: Mapping[str, Any]) -> str:

@@ -27,7 +27,7 @@ FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def answer_chunk(predictor: Predictor, chunk: RowChunk) -> Outputs:
-    """The outputs for the rows of a chunk.
+    """The outputs for the rows of a chunk that have an answer.
 
     Raises:
         ArgumentError: a row does not fit; the line names it.
@@ -35,20 +35,18 @@ def answer_chunk(predictor: Predictor, chunk: RowChunk) -> Outputs:
     try:
         return predictor.predict(_inputs(predictor, chunk))
     except RowError as error:
-        for number in range(len(chunk)):
+        for place in chunk.places:
             try:
-                predictor.predict(_inputs(predictor, chunk.row(number)))
+                predictor.predict(_inputs(predictor, chunk.row(place)))
             except RowError as first:
-                raise ArgumentError(f"{chunk.source}, row {chunk.first + number:,}: {first}") from None
+                raise ArgumentError(f"{chunk.source}, row {chunk.first + place:,}: {first}") from None
         raise ArgumentError(f"{chunk.source}: {error}") from None
 
 
 def _inputs(predictor: Predictor, chunk: RowChunk) -> dict[str, list[object]]:
     fields = predictor.bundle.signature.inputs
-    if is_table(fields):
-        return chunk.columns
     names = {field.name for field in fields}
-    return {name: cells for name, cells in chunk.columns.items() if name in names}
+    return {name: chunk.cells(name) for name in chunk.columns if is_table(fields) or name in names}
 
 
 def answer_columns(predictor: Predictor, outputs: Outputs) -> Columns:
@@ -85,16 +83,35 @@ def _text(value: object) -> object:
 
 
 def write_answers(predictor: Predictor, chunks: Iterable[RowChunk], write: Writer) -> int:
-    """Answer all rows, and write each row's own columns with its answer; returns how many rows there were."""
+    """Answer all rows, and write each row's own columns with its answer; returns how many rows were answered.
+
+    Rows that training would leave out keep their place, without an answer: row 7 of the answers is row 7 of the file.
+
+    Raises:
+        ArgumentError: a row does not fit, or none has an answer.
+    """
     count = 0
+    names: list[str] = []
     for chunk in chunks:
+        places = chunk.places
+        if not places and not names:
+            raise ArgumentError(f"{chunk.source} has no row to answer: {next(iter(chunk.left_out.values()))}")
+        answers = answer_columns(predictor, answer_chunk(predictor, chunk)) if places else {}
+        names = names or list(answers)
         own = {name: chunk.columns[name] for name in chunk.shown}
-        answers = answer_columns(predictor, answer_chunk(predictor, chunk))
-        for name, values in answers.items():
-            own[_free_name(name, own)] = values
+        for name in names:
+            own[_free_name(name, own)] = _spread(answers.get(name, []), places, len(chunk))
         write(own)
-        count += len(chunk)
+        count += len(places)
     return count
+
+
+def _spread(values: list[Any], places: list[int], count: int) -> list[Any]:
+    """The values at their places among so many; None elsewhere."""
+    found = [None] * count
+    for place, value in zip(places, values, strict=True):
+        found[place] = value
+    return found
 
 
 def _free_name(name: str, taken: Columns) -> str:

@@ -1,6 +1,7 @@
 """Rows of files, a chunk at a time: tables (CSV, Parquet, JSON lines), folders of texts, folders of images.
 
-Nothing is inferred from the rows and none is left out: a bundle knows how to read their cells.
+The kinds of columns are not inferred: a bundle knows how to read their cells. A CSV file is taken apart by the rules of
+training: a title above the header is passed over, and a total at the end has no answer.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ import csv
 import io
 import itertools
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from stoker.data import paths
+from stoker.data.csv_layout import guess_separator
+from stoker.data.csv_rows import HIDDEN, CsvRepairs, JudgedRow, fill_rows, judge_rows
 from stoker.errors import ArgumentError
 from stoker.serve import images
 from stoker.serve.signature import Field
+from stoker.serve.table_cells import is_table
 
 # Rows and files in one chunk.
 _ROWS, _FILES = 8192, 64
@@ -36,20 +40,32 @@ class RowChunk:
         first: the number of the first row, from 1.
         columns: the cells by column.
         shown: the columns that an answer repeats.
+        left_out: why training would leave a row out, by its place here: such a row has no answer.
     """
 
     source: str
     first: int
     columns: dict[str, list[object]]
     shown: tuple[str, ...]
+    left_out: Mapping[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.columns.values()), ()))
 
-    def row(self, number: int) -> RowChunk:
+    @property
+    def places(self) -> list[int]:
+        """The places of the rows that have an answer."""
+        return [place for place in range(len(self)) if place not in self.left_out]
+
+    def cells(self, name: str) -> list[object]:
+        """The cells of a column in the rows that have an answer."""
+        cells = self.columns[name]
+        return [cells[place] for place in self.places] if self.left_out else cells
+
+    def row(self, place: int) -> RowChunk:
         """One row of them."""
-        alone = {name: cells[number : number + 1] for name, cells in self.columns.items()}
-        return RowChunk(self.source, self.first + number, alone, self.shown)
+        alone = {name: cells[place : place + 1] for name, cells in self.columns.items()}
+        return RowChunk(self.source, self.first + place, alone, self.shown)
 
 
 @dataclass(frozen=True)
@@ -60,11 +76,13 @@ class RowFileOptions:
         sep: the separator of CSV files; None to find out.
         encoding: of CSV and text files; None to find out.
         column: the column that holds the texts, for a bundle that takes texts alone.
+        repairs: what was done to the rows of each CSV file; filled in while it is read.
     """
 
     sep: str | None = None
     encoding: str | None = None
     column: str | None = None
+    repairs: dict[Path, CsvRepairs] = field(default_factory=dict)
 
 
 def read_chunks(path: str, fields: Sequence[Field], options: RowFileOptions) -> Iterator[RowChunk]:
@@ -116,17 +134,27 @@ def _read_text(file: Path, encoding: str) -> str:
 
 def _table_chunks(files: list[Path], fields: Sequence[Field], options: RowFileOptions) -> Iterator[RowChunk]:
     for file in files:
-        name = file.name.lower()
-        read = _csv_rows if name.endswith(paths.CSV) else _jsonl_rows
+        first = 1
         try:
-            chunks = _parquet_columns(file) if name.endswith(paths.PARQUET) else read(file, options)
-            first = 1
-            for columns in chunks:
+            for columns, left_out in _table_columns(file, fields, options):
                 shown = tuple(columns)
-                yield RowChunk(str(file), first, _with_text(columns, fields, options.column, file), shown)
+                ready = _with_text(columns, fields, options.column, file)
+                yield RowChunk(str(file), first, ready, shown, left_out)
                 first += len(next(iter(columns.values()), ()))
         except OSError as error:
             raise paths.explain_unreadable(file, error) from None
+
+
+def _table_columns(
+    file: Path, fields: Sequence[Field], options: RowFileOptions
+) -> Iterator[tuple[dict[str, list[object]], dict[int, str]]]:
+    """Columns by name, and the rows that training would leave out, a chunk at a time."""
+    name = file.name.lower()
+    if name.endswith(paths.CSV):
+        yield from _csv_rows(file, options, judged=is_table(fields))
+    else:
+        read = _parquet_columns if name.endswith(paths.PARQUET) else _jsonl_rows
+        yield from ((columns, {}) for columns in read(file))
 
 
 def _with_text(
@@ -140,42 +168,53 @@ def _with_text(
     return {**columns, fields[0].name: columns[column]}
 
 
-def _csv_rows(file: Path, options: RowFileOptions) -> Iterator[dict[str, list[object]]]:
+def _csv_rows(
+    file: Path, options: RowFileOptions, *, judged: bool
+) -> Iterator[tuple[dict[str, list[object]], dict[int, str]]]:
     import pyarrow as pa
 
-    from stoker.data.csv_repair import find_encoding, guess_separator
-
-    with pa.input_stream(str(file)) as stream:
-        start = stream.read(_PEEK)
-    encoding = options.encoding or "utf-8-sig"
+    encoding = options.encoding or _find_encoding(file)
     try:
-        head = codecs.getincrementaldecoder(encoding)().decode(start)
+        with pa.input_stream(str(file)) as stream:
+            head = codecs.getincrementaldecoder(encoding)().decode(stream.read(_PEEK))
     except (UnicodeDecodeError, LookupError):
-        encoding = options.encoding or find_encoding(file)
-        if options.encoding or not encoding:
-            raise ArgumentError(f"{file} is not {encoding or 'UTF-8'} text: give its --encoding") from None
-        head = codecs.getincrementaldecoder(encoding)().decode(start)
+        raise ArgumentError(f"{file} is not {encoding} text: give its --encoding") from None
     usual = "\t" if ".tsv" in file.name.lower() else ","
     sep = options.sep or guess_separator(head, usual)
+    repairs = options.repairs.setdefault(file, CsvRepairs())
     with pa.input_stream(str(file)) as stream, io.TextIOWrapper(stream, encoding, newline="") as text:
+        rows = csv.reader(text, delimiter=sep)
         try:
-            yield from _columns_of_rows(csv.reader(text, delimiter=sep), file)
+            yield from _columns_of_rows(judge_rows(rows, repairs) if judged else fill_rows(rows), file)
         except (csv.Error, UnicodeDecodeError) as error:
             raise ArgumentError(f"{file} cannot be read as {encoding} CSV: {error}") from None
 
 
-def _columns_of_rows(rows: Iterator[list[str]], file: Path) -> Iterator[dict[str, list[object]]]:
-    """Columns by name; a row may be too short, what is too long is cut off."""
-    header = next((row for row in rows if row), None)
-    if header is None:
+def _find_encoding(file: Path) -> str:
+    from stoker.data.csv_repair import find_encoding
+
+    found = find_encoding(file)
+    if not found:
+        raise ArgumentError(f"{file} is not UTF-8 text: give its --encoding")
+    return "utf-8-sig" if found == "utf-8" else found
+
+
+def _columns_of_rows(
+    rows: Iterator[JudgedRow], file: Path
+) -> Iterator[tuple[dict[str, list[object]], dict[int, str]]]:
+    header, _ = next(rows, ([], None))
+    if not header:
         raise ArgumentError(f"{file} is empty: it needs a header and rows")
-    width = len(header)
-    filled = (row if len(row) >= width else row + [None] * (width - len(row)) for row in rows if row)
-    while chunk := list(itertools.islice(filled, _ROWS)):
-        yield {name: [row[place] for row in chunk] for place, name in enumerate(header)}
+    while chunk := list(itertools.islice(rows, _ROWS)):
+        columns: dict[str, list[object]] = {
+            name: [cells[place] for cells, _ in chunk]
+            for place, name in enumerate(header)
+            if not name.startswith(HIDDEN)
+        }
+        yield columns, {place: why for place, (_, why) in enumerate(chunk) if why is not None}
 
 
-def _jsonl_rows(file: Path, _options: RowFileOptions) -> Iterator[dict[str, list[object]]]:
+def _jsonl_rows(file: Path) -> Iterator[dict[str, list[object]]]:
     import pyarrow as pa
 
     with pa.input_stream(str(file)) as stream, io.TextIOWrapper(stream, "utf-8-sig") as text:

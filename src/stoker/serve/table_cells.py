@@ -17,6 +17,8 @@ from stoker.serve.signature import UNITS, Array, Field
 
 # How alike two names must be for one to be taken for a misspelling of the other.
 _ALIKE = 0.8
+# In shorter names, any other name is one letter away.
+_LEAST_LETTERS = 3
 _MISSING_TYPES = ("NAType", "NaTType")
 # Columns whose unreadable cells have been logged.
 _warned: set[str] = set()
@@ -44,13 +46,70 @@ def match_names(fields: Sequence[Field], names: Iterable[Hashable], what: str) -
     for key in others if lost else ():
         if (name := lost.pop(_plain_name(key), None)) is not None:
             found[name] = key
+    unknown = [str(key) for key in others if key not in found.values()] if lost else []
+    near = [(key, name) for key in unknown if (name := _find_resembling(key, lost.values())) is not None]
+    if near:
+        listed = ", ".join(f"{key!r} (did you mean {name!r}?)" for key, name in near)
+        raise RowError(f'{what} has no input {listed}; for a missing value, send "{near[0][1]}": null')
     if not found:
         raise RowError(f"{what} has none of the inputs {', '.join(map(str, fields))}")
-    for key in others if lost else ():
-        near = find_nearest(_plain_name(key), lost, _ALIKE)
-        if near and key not in found.values():
-            raise RowError(f"there is no input {key!r}: did you mean {lost[near]!r}?")
     return found
+
+
+def _find_resembling(key: str, names: Iterable[str]) -> str | None:
+    """The name that the key probably means; None if it resembles none."""
+    plain = _letters(key)
+    found = [name for name in names if _resemble(plain, _letters(name))]
+    return find_nearest(key, found, 0.0) if found else None
+
+
+def _resemble(one: str, other: str) -> bool:
+    """Whether two names are alike: the same letters, one slip of the hand in a short name, or mostly the same."""
+    if one == other:
+        return True
+    if min(len(one), len(other)) < _LEAST_LETTERS:
+        return False
+    return _is_one_slip(one, other) or find_nearest(one, [other], _ALIKE) is not None
+
+
+def _is_one_slip(one: str, other: str) -> bool:
+    """Whether one letter was added, left out or replaced, or two neighbours changed places."""
+    short, long = sorted((one, other), key=len)
+    if len(long) - len(short) > 1:
+        return False
+    start = next((n for n, letter in enumerate(short) if letter != long[n]), len(short))
+    if len(long) > len(short):
+        return short[start:] == long[start + 1 :]
+    swapped = long[start + 1 : start + 2] + long[start : start + 1] + long[start + 2 :]
+    return short[start + 1 :] == long[start + 1 :] or short[start:] == swapped
+
+
+def _letters(name: Hashable) -> str:
+    """A name without what people vary: case, spaces, underscores, hyphens."""
+    return "".join(letter for letter in str(name).casefold() if letter.isalnum())
+
+
+def describe_absent(fields: Sequence[Field], names: Iterable[Hashable], what: str) -> str | None:
+    """What the model uses in place of the inputs that a file does not have; None if it has them all.
+
+    Raises:
+        RowError: it has none of them, or one looks misspelled.
+    """
+    found = match_names(fields, names, what)
+    absent = [field for field in fields if field.name not in found]
+    if not absent:
+        return None
+    used = ", ".join(f"{field.name!r} ({_describe_gap(field)})" for field in absent)
+    return f"{what} has no column {used}"
+
+
+def _describe_gap(field: Field) -> str:
+    """What a missing cell becomes."""
+    if field.reading is not None and field.reading.fill is not None:
+        return f"{_gap(field, field.reading, None):.6g} is used, the mean in training"
+    if field.kind == "category":
+        return "an unknown category is used"
+    return "an empty text is used" if field.dtype == "string" else "it is taken as missing"
 
 
 def _plain_name(name: Hashable) -> str:
@@ -106,7 +165,7 @@ def read_cells(field: Field, array: Array) -> Array:
     if reading is None:
         return array
     if field.dtype == "string":
-        return _without_gaps(reading, array)
+        return _read_words(reading, array)
     if array.dtype.kind == "f":
         return _fill(field, reading, array)
     if array.dtype.kind not in "OUSM":
@@ -130,13 +189,18 @@ def read_cells(field: Field, array: Array) -> Array:
     return np.array(flat, np.float64).reshape(array.shape)
 
 
-def _without_gaps(reading: CellReading, array: Array) -> Array:
-    """The texts of a category, with None for those that stand for a missing value."""
-    if not reading.gaps or array.dtype.kind not in "OUS":
+def _read_words(reading: CellReading, array: Array) -> Array:
+    """The words of a category, or texts, with None for those that stand for a missing value."""
+    if not (reading.gaps or reading.trimmed) or array.dtype.kind not in "OUS":
         return array
-    gaps = {*reading.gaps, *(one.encode() for one in reading.gaps)}
+    known: dict[object, object] = {}
+    for one in {one for one in array.ravel() if isinstance(one, str | bytes)}:
+        text = one.decode("utf-8", "surrogateescape") if isinstance(one, bytes) else one
+        known[one] = None if text in reading.gaps else reading.read_word(text)
+        if isinstance(one, bytes) and known[one] == text:
+            known[one] = one
     found = np.empty(array.size, object)
-    found[:] = [None if isinstance(one, str | bytes) and one in gaps else one for one in array.ravel()]
+    found[:] = [known[one] if isinstance(one, str | bytes) else one for one in array.ravel()]
     return found.reshape(array.shape)
 
 

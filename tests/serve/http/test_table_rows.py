@@ -57,6 +57,18 @@ def test_every_row_of_the_training_file_is_answered(table: tuple[Path, Path]) ->
     np.testing.assert_allclose(answer.json()["outputs"], many, 1e-5)
     answer = asked(app, "POST", PREDICT, file.read_bytes(), content_type="text/csv; charset=utf-8")
     np.testing.assert_allclose(answer.json()["predictions"], many, 1e-5)
+    # With a title, other separators and a total, as a spreadsheet exports them.
+    plain_text = file.read_text()
+    assert not set(';"') & set(plain_text)
+    width = plain_text.partition("\n")[0].count(",")
+    dressed = f"Sales\n{plain_text}Total{width * ','}\n".replace(",", ";").encode()
+    answer = asked(app, "POST", PREDICT, dressed, content_type="text/csv")
+    np.testing.assert_allclose(answer.json()["predictions"], many, 1e-5)
+    again = dressed.replace(
+        b"\nTotal", b"\n" + plain_text.partition("\n")[0].replace(",", ";").encode() + b"\nTotal"
+    )
+    answer = asked(app, "POST", PREDICT, again, content_type="text/csv")
+    assert (answer.status, answer.json()["error"]) == (400, "row 61 cannot be answered: the header again")
     # Typed as the reader has them, the rows have the same answers.
     typed: Any = stoker.data.csv(file, label="price", batch_size=60, cache=False, raw=True)
     plain = {name: one for name, one in next(typed.as_numpy_iterator())[0].items() if name != "id"}

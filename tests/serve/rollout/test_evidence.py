@@ -64,6 +64,9 @@ def test_adding_together_is_adding_one_by_one() -> None:
 def test_it_says_what_it_found() -> None:
     test = AgreementTest(allowed=0.05)
     assert test.describe() == "not enough yet: 0 % of rows changed in 0 requests; 5 % may change"
+    other = AgreementTest()
+    other.add(*[1.0] * 3)
+    assert "100 % of rows changed in 3 requests" in other.describe()
     while test.add(0.0) is Conclusion.OPEN:
         assert test.requests < REQUESTS
     assert test.requests == pytest.approx(np.log(4 / 0.01) / -np.log(0.95), abs=25)

@@ -1,7 +1,7 @@
 """Comparing two sides of one or more runs: which is faster, by how much, and whether noise allows a verdict.
 
 comparison = compare([before], [after])
-comparison.verdict    # "faster", "slower" or "no difference that can be told from noise"
+comparison.verdict    # "faster", "slower", "no difference that can be told from noise", or "failed"
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ from stoker.doctor.probes.parts.environment import OTHER_WORK
 from stoker.records import Finding, Record
 
 FASTER, SLOWER, UNDECIDED = "faster", "slower", "no difference that can be told from noise"
+# A run that crashed did not do the same work: its speed proves nothing.
+FAILED = "failed"
+# Ctrl-C, as a shell and as `subprocess` say it: the steps until then were as fast as they were.
+_INTERRUPTED = (130, -2)
 # The smallest difference for which we say how many runs it takes to see it.
 _WORTH_SEEING = 0.02
 # How much a run's speed varies with the share of the processors that others take, and the share from which we say so.
@@ -47,6 +51,8 @@ class Comparison:
     notes: tuple[str, ...]
     # How many runs A and B have.
     runs: tuple[int, int]
+    # The runs of A and of B that ended with an error.
+    failed: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def is_slower_than(self, limit: float) -> bool:
         """Whether B is slower by more than this share, with confidence: the whole interval says so."""
@@ -90,6 +96,8 @@ def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN
     change = means[1] - means[0]
     margin = t_quantile(freedom) * one_run * math.sqrt(1 / len(a) + 1 / len(b))
     visible = max(abs(change), _WORTH_SEEING)
+    failed = (_list_failed(a), _list_failed(b))
+    verdict = FASTER if change > margin else SLOWER if change < -margin else UNDECIDED
     return Comparison(
         measure=measure,
         speed_a=math.exp(means[0]),
@@ -97,12 +105,22 @@ def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN
         change=math.expm1(change),
         low=math.expm1(change - margin),
         high=math.expm1(change + margin),
-        verdict=FASTER if change > margin else SLOWER if change < -margin else UNDECIDED,
+        verdict=FAILED if any(failed) else verdict,
         noise=one_run,
         visible=math.expm1(visible),
         runs_needed=runs_needed(one_run, visible),
         notes=tuple(notes + _warnings(a, b)),
         runs=(len(a), len(b)),
+        failed=failed,
+    )
+
+
+def _list_failed(side: Sequence[Record]) -> tuple[str, ...]:
+    """The runs that ended with an error, and their exit codes."""
+    return tuple(
+        f"{one.id} (exit code {one.exit_code})"
+        for one in side
+        if one.exit_code and one.exit_code not in _INTERRUPTED
     )
 
 
@@ -149,7 +167,11 @@ def _warnings(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
             found.append(
                 f"the {what} differs: {', '.join(sorted(values[0]))} and {', '.join(sorted(values[1]))}"
             )
-    ended = [record.id for record in (*a, *b) if record.state == "running" or record.exit_code]
+    ended = [
+        record.id
+        for record in (*a, *b)
+        if record.state == "running" or (record.exit_code and record.exit_code in _INTERRUPTED)
+    ]
     if ended:
         found.append(f"did not end well: {', '.join(ended)}")
     return found

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from stoker.doctor.diagnosis.comparison import FASTER, SLOWER, Changes, Comparison
+from stoker.doctor.diagnosis.comparison import FAILED, FASTER, SLOWER, Changes, Comparison
 from stoker.doctor.probes.parts.environment import OTHER_WORK
 from stoker.doctor.report.headline import HeadlineWords
 from stoker.doctor.report.page import data, document
@@ -33,7 +33,7 @@ def show(a: Side, b: Side, result: Comparison, found: Changes) -> None:
 
 def render(a: Side, b: Side, result: Comparison, found: Changes) -> RenderableType:
     """Verdict, accounts, findings."""
-    style = {FASTER: "bold green", SLOWER: "bold red"}.get(result.verdict, "bold")
+    style = {FASTER: "bold green", SLOWER: "bold red", FAILED: "bold red"}.get(result.verdict, "bold")
     parts: list[RenderableType] = [
         Text.assemble("A  ", (names(a), "bright_black")),
         Text.assemble("B  ", (names(b), "bright_black")),
@@ -53,6 +53,8 @@ def render(a: Side, b: Side, result: Comparison, found: Changes) -> RenderableTy
 def sentence(result: Comparison) -> list[HeadlineWords]:
     """`B is 25 % faster than A (18 % to 33 %): 30.5 against 24.4 steps a second.`"""
     speeds = HeadlineWords(f": {_speed(result.speed_b)} against {_speed(result.speed_a)} {result.measure}.")
+    if result.verdict == FAILED:
+        return _failure(result)
     if result.verdict in (FASTER, SLOWER):
         share = percent(abs(result.change), signed=False)
         twice = result.change >= 1
@@ -74,6 +76,23 @@ def sentence(result: Comparison) -> list[HeadlineWords]:
     ]
 
 
+def _failure(result: Comparison) -> list[HeadlineWords]:
+    """`B failed: crashed (exit code 1). ...`"""
+    sides = [
+        f"{name} failed: {', '.join(runs)}. " for name, runs in zip("AB", result.failed, strict=True) if runs
+    ]
+    return [
+        HeadlineWords("".join(sides), True),
+        HeadlineWords("Its speed until then is no verdict: mend the run and compare again."),
+    ]
+
+
+def failed_words(result: Comparison) -> str:
+    """Why `--fail-if-slower` is not judged by the speed."""
+    who, runs = ("B", result.failed[1]) if result.failed[1] else ("A", result.failed[0])
+    return f"{who} failed: {', '.join(runs)}; a limit on its speed does not hold for a run that crashed"
+
+
 def undecided_words(result: Comparison, limit: float) -> str:
     """Why a limit is not known to be kept, and how many runs would tell."""
     runs = result.runs_to_judge(limit)
@@ -88,7 +107,7 @@ def runs_words(result: Comparison) -> str:
     """How noisy it is, and what it would take to see more."""
     digits = 0 if result.noise >= 0.0995 else 1
     noise = f"One run is accurate to about ±{result.noise * 100:.{digits}f} %"
-    if result.verdict in (FASTER, SLOWER):
+    if result.verdict in (FASTER, SLOWER, FAILED):
         return f"{noise}."
     share = percent(max(abs(result.change), _SMALLEST), signed=False)
     if result.runs_needed is None:

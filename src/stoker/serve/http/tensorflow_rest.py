@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import orjson
 
+from stoker.data.csv_layout import guess_separator
+from stoker.data.csv_rows import AT_END, CsvRepairs, fill_rows, judge_rows
 from stoker.serve.examples import as_bytes
 from stoker.serve.foreign.examples import serialize_example
 from stoker.serve.http.messages import (
@@ -40,8 +42,11 @@ from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.plane.versions import Version
 from stoker.serve.rows import InputRows
 from stoker.serve.signature import Array, Field
+from stoker.serve.table_cells import is_table
 
 _DEEPEST = 32
+# The characters of a CSV file that show how it is laid out.
+_PEEK = 1 << 16
 _BYTES = "_bytes"
 # Inputs of any size, where it is not known which signature is asked.
 _ANY = (Field("", "float32", (None,), ""),)
@@ -63,7 +68,11 @@ def predict(request: HttpRequest, version: Version, settings: ServerSettings) ->
     """Rows (`instances`) or columns (`inputs`), answered in the same form; rows of a CSV file as rows."""
     if request.headers.get(b"content-type", b"").startswith(b"text/csv"):
         signature = version.signature()
-        return Parsed(signature, signature.read_rows(_csv_rows(request.body, settings)), _in_rows)
+        return Parsed(
+            signature,
+            signature.read_rows(_csv_rows(request.body, settings, judged=is_table(signature.inputs))),
+            _in_rows,
+        )
     signature, body = _read_object(request, version, settings)
     fields = signature.inputs
     if ("instances" in body) == ("inputs" in body):
@@ -81,19 +90,25 @@ def predict(request: HttpRequest, version: Version, settings: ServerSettings) ->
     return Parsed(signature, rows, _in_rows if in_rows else _in_columns)
 
 
-def _csv_rows(body: bytes, settings: ServerSettings) -> list[dict[str, object]]:
-    """The rows of a CSV file with a header; the separator is the one that the header has most of."""
+def _csv_rows(body: bytes, settings: ServerSettings, *, judged: bool) -> list[dict[str, object]]:
+    """The rows of a CSV file with a header; a table's are `judged` as in training: a total at the end is no row."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise RequestError(400, "the body is not UTF-8: send CSV as UTF-8") from None
-    header = text.partition("\n")[0]
-    found = csv.DictReader(io.StringIO(text, newline=""), delimiter=max(",;\t|", key=header.count))
+    sign = guess_separator(text[:_PEEK], ",")
+    plain = csv.reader(io.StringIO(text, newline=""), delimiter=sign)
+    found = judge_rows(plain, CsvRepairs()) if judged else fill_rows(plain)
     rows: list[dict[str, object]] = []
     try:
-        for row in found:
-            rows.append(dict(row))
-            limits.check_rows(len(rows), settings)
+        header, _ = next(found, ([], None))
+        for number, (cells, why) in enumerate(found, 1):
+            if why is None:
+                rows.append(dict(zip(header, cells, strict=True)))
+                limits.check_rows(len(rows), settings)
+            elif why not in AT_END:
+                # Without its answer, the answers of later rows would move up.
+                raise RequestError(400, f"row {number} cannot be answered: {why}")
     except csv.Error as error:
         raise RequestError(400, f"the body is not CSV: {error}") from None
     if not rows:

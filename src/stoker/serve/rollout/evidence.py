@@ -19,6 +19,7 @@ import numpy as np
 
 from stoker.errors import ArgumentError
 from stoker.serve.signature import Array
+from stoker.units import percent
 
 ALLOWED: Final = 0.01
 ERROR: Final = 0.01
@@ -98,11 +99,11 @@ class AgreementTest:
 
     def describe(self) -> str:
         """The conclusion in a line."""
-        count = f"{100 * self.changed:.2g} % of rows changed in {self.requests:,} requests"
+        count = f"{percent(self.changed)} of rows changed in {self.requests:,} requests"
         if self.conclusion is Conclusion.OPEN:
-            return f"not enough yet: {count}; {100 * self.allowed:g} % may change"
+            return f"not enough yet: {count}; {percent(self.allowed)} may change"
         bound = "more" if self.conclusion is Conclusion.DIFFERENT else "fewer"
         return (
-            f"{self.conclusion.value}: {bound} than {100 * self.allowed:g} % of rows change "
-            f"({count}; wrong in at most {100 * self.error:g} % of rollouts)"
+            f"{self.conclusion.value}: {bound} than {percent(self.allowed)} of rows change "
+            f"({count}; wrong in at most {percent(self.error)} of rollouts)"
         )
