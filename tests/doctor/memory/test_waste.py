@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stoker.doctor.stall import stalls
-from tests.support import no_software_gpu, run_stoker
+from tests.support import ROOT, no_software_gpu, run_plain, run_stoker
 
 pytest.importorskip("tensorflow")
 if missing := no_software_gpu():
@@ -81,3 +81,17 @@ def test_what_costs_time_comes_first_and_then_most_bytes(directory: Path) -> Non
 def test_a_program_that_holds_what_it_needs_has_no_such_finding(directory: Path) -> None:
     found, _, _ = _findings(directory, "thrifty")
     assert found == {}
+
+
+def test_the_example_of_a_leak_is_named_on_a_plain_cpu(tmp_path: Path) -> None:
+    example = ROOT / "examples" / "memory" / "growing_list.py"
+    outcome = run_stoker(tmp_path, "--experiments", "off", str(example))
+    assert outcome.record is not None
+    (found,) = [one for one in outcome.record["findings"] if stalls()[one["kind"]].holds_memory]
+    (marked,) = [
+        number for number, line in enumerate(example.read_text().splitlines(), 1) if "# <-- the leak" in line
+    ]
+    assert (found["kind"], found["line"]) == ("growing-tensor-list", marked)
+    assert found["detail"]["device"] == "/CPU:0"
+    fixed = run_plain(tmp_path, str(example.with_name("growing_list_fixed.py")))
+    assert (fixed.code, fixed.stdout) == (0, outcome.stdout)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from stoker.doctor.attach.sites import SiteKey, Sites
 from stoker.doctor.memory.additions import find_addition
 from stoker.doctor.memory.held import GrowingContainer
 from stoker.doctor.memory.inventory import size_of
-from stoker.doctor.memory.reachable import Container, find_containers, tensors_in
+from stoker.doctor.memory.reachable import Container, copy_from, find_containers, tensors_in
 from stoker.tf_internals import eager
 
 # Of the values that came since the last look, so many are sized.
@@ -88,22 +87,19 @@ class GrowthWatch:
 
 def _look_at(container: Container, before: _Look | None, tensor: type, steps: int) -> _Look:
     values = container.values
-    length = len(values)
-    every = values.values() if isinstance(values, dict) else values
-    first = id(next(iter(every), None))
+    every = copy_from(values, 0)
+    length, first = len(every), id(every[0] if every else None)
     known = before if before is not None and before.first == first and before.length <= length else None
-    start = known.length if known is not None else 0
-    new = length - start
+    new = every[known.length if known is not None else 0 :]
     # Evenly over the new values.
-    picked = list(islice(every, start, length, max(1, new // _SIZED)))
+    picked = new[:: max(1, len(new) // _SIZED)]
     sized = sum(size_of(one) for value in picked for one in tensors_in(value, tensor))
-    held = (known.bytes if known is not None else 0) + (sized * new // len(picked) if picked else 0)
+    held = (known.bytes if known is not None else 0) + (sized * len(new) // len(picked) if picked else 0)
     return _Look(first, length, held, steps)
 
 
 def _device_of(container: Container) -> str:
-    values: Any = container.values
-    last = list(values.values())[-1] if isinstance(values, dict) else values[-1]
-    found = next(tensors_in(last, eager.tensor_type()), None)
+    last = copy_from(container.values, -1)
+    found = next(tensors_in(last[0], eager.tensor_type()), None) if last else None
     device = str(found.backing_device) if found is not None else ""
     return "/" + device.rpartition("device:")[2] if "device:" in device else ""

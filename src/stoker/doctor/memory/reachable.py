@@ -1,6 +1,7 @@
 """Lists, dicts and deques that hold tensors, reached from the program's own names: globals, locals, attributes.
 
-One walk visits a bounded number of objects, so it takes about a millisecond whatever the program holds.
+One walk visits a bounded number of objects, so it takes a few milliseconds whatever the program holds. The program goes
+on meanwhile, and may change what is looked at: containers are copied at once, and no code of the program's is called.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import FrameType, FunctionType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from stoker.doctor.attach.sites import USER, Sites
@@ -88,12 +89,16 @@ def _roots(sites: Sites) -> Iterator[_Named]:
     # TensorFlow has thousands of modules: a package is judged by the first one, as a whole.
     own: dict[str, bool] = {}
     for dotted, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
+        if not isinstance(module, ModuleType):
+            continue
+        # Not by attribute: a module that is loaded late would be loaded now.
+        names = module.__dict__
+        file = names.get("__file__")
         package = dotted.partition(".")[0]
         if isinstance(file, str) and package not in own:
             own[package] = sites.kind_of(file) == USER
         if isinstance(file, str) and own[package]:
-            for name, value in list(vars(module).items()):
+            for name, value in list(names.items()):
                 if not name.startswith("__") and _may_hold(value):
                     yield value, file, "", name
     # Inline, so that no variable keeps a frame.
@@ -123,7 +128,8 @@ def _locals(frame: FrameType | None, sites: Sites) -> Iterator[_Named]:
 def _may_hold(value: object) -> bool:
     if isinstance(value, _CONTAINERS):
         return bool(value)
-    return isinstance(value, FunctionType) or hasattr(value, "__dict__")
+    # Not `hasattr`: it may call the object's own `__getattr__`.
+    return isinstance(value, FunctionType) or bool(type(value).__dictoffset__)
 
 
 def _attributes(thing: object, file: str, sites: Sites) -> Iterator[_Named]:
@@ -147,11 +153,15 @@ def _attributes(thing: object, file: str, sites: Sites) -> Iterator[_Named]:
 
 
 def _last(values: list[Any] | dict[Any, Any] | deque[Any]) -> object:
-    if isinstance(values, dict):
-        return next(reversed(list(values.values())), None)
-    return values[-1] if values else None
+    return (_some_values(values) or [None])[-1]
 
 
 def _some_values(values: list[Any] | dict[Any, Any] | deque[Any]) -> list[Any]:
-    every = list(values.values()) if isinstance(values, dict) else values
-    return [every[n] for n in range(max(0, len(every) - _LOOKED_INTO), len(every))]
+    return copy_from(values, max(0, len(values) - _LOOKED_INTO))
+
+
+def copy_from(values: list[Any] | dict[Any, Any] | deque[Any], start: int) -> list[Any]:
+    """The values of a container from a number on."""
+    if isinstance(values, list):
+        return list.__getitem__(values, slice(start, None))
+    return list(dict.values(values) if isinstance(values, dict) else values)[start:]

@@ -25,7 +25,7 @@ from stoker.tf_internals.types import CallbackList, ConcreteFunction, Optimizer,
 
 # Looks come at least so far apart, in steps and in time, and take at most this share of it.
 _MIN_STEPS = 5
-_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.1, 20.0
+_FIRST_PAUSE_S, _GROWING_PAUSE_S, _MAX_PAUSE_S = 0.1, 0.5, 20.0
 _SHARE = 0.01
 _MAX_CONSTANTS = 100
 
@@ -44,6 +44,7 @@ class HeldData(Probe):
         self._constants: dict[tuple[SiteKey, str], GraphConstant] = {}
         self._pause_s = _FIRST_PAUSE_S
         self._next_ns = 0
+        self._looks = 0
 
     def attach_to_keras(self) -> None:
         import keras
@@ -111,6 +112,8 @@ class HeldData(Probe):
         self._copies.look()
         self._slots.look()
         cost = time.thread_time() - began
-        if not self._growth.growing:
-            self._pause_s = min(_MAX_PAUSE_S, self._pause_s * 2)
-        self._next_ns = clock.real_ns() + int(max(self._pause_s, cost / _SHARE) * 1e9)
+        self._looks += 1
+        self._pause_s = min(_MAX_PAUSE_S, self._pause_s * 2) if not self._growth.growing else _GROWING_PAUSE_S
+        # The first look also learns whose the modules are.
+        least_s = cost / _SHARE if self._looks > 1 else 0.0
+        self._next_ns = clock.real_ns() + int(max(self._pause_s, least_s) * 1e9)
