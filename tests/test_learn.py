@@ -112,6 +112,9 @@ CLAIMS: dict[str, Callable[[Printed], bool]] = {
         min(_last(p["texts.py"].splitlines()[0]), _last(p["texts_fixed.py"].splitlines()[0])) > 0.8
     ),
     "10": lambda p: _last(p["digits.py"]) + 0.05 < _last(p["digits_fixed.py"]),
+    "11": lambda p: (
+        _last(p["keep.py"].split("\nstoker  ")[0]) == pytest.approx(_last(p["keep_fixed.py"]), rel=1e-2)
+    ),
 }
 
 
@@ -133,9 +136,9 @@ def test_a_lesson_is_true(page: Path) -> None:
     assert CLAIMS[page.name[:2]](printed), printed
 
 
-def test_there_are_ten_lessons_and_a_claim_for_each() -> None:
+def test_there_are_eleven_lessons_and_a_claim_for_each() -> None:
     assert [page.name[:2] for page in PAGES] == sorted(CLAIMS)
-    assert len(PAGES) == 10
+    assert len(PAGES) == 11
 
 
 def test_the_notebooks_say_what_the_pages_say() -> None:

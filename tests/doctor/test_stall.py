@@ -20,7 +20,7 @@ CASES = MODULES / "cases"
 def test_codes_are_unique_and_by_family() -> None:
     codes = [stall.code for stall in stalls().values()]
     assert codes == sorted(set(codes))
-    assert all(re.fullmatch(r"STK[1-6]\d\d", code) for code in codes)
+    assert all(re.fullmatch(r"STK[1-7]\d\d", code) for code in codes)
     assert stalls()["sync-in-loop"].code == "STK101"
 
 

@@ -46,6 +46,19 @@ def test_slots_of_adam_are_its_averages() -> None:
     assert [tuple(one.shape) for one in keras_optimizers.slots_of_adam(optimizer, first)] == [(2,), (2,)]
 
 
+@pytest.mark.parametrize(("name", "slots"), [("Adam", 2), ("SGD", 0), ("RMSprop", 1), ("Adafactor", 2)])
+def test_slots_of_any_optimizer_are_found_by_name(name: str, slots: int) -> None:
+    optimizer, (first, second) = built(getattr(keras.optimizers, name)())
+    # Adafactor keeps sums of rows and columns, of another shape than a matrix.
+    assert len(keras_optimizers.slots_of(optimizer, first)) == slots - (name == "Adafactor")
+    assert all(one.shape == second.shape for one in keras_optimizers.slots_of(optimizer, second))
+
+
+def test_bytes_of_a_variable() -> None:
+    assert keras_optimizers.bytes_of(keras.Variable([[1.0, 2.0, 3.0]])) == 12
+    assert keras_optimizers.bytes_of(keras.Variable(1, dtype="int64")) == 8
+
+
 def test_average_of_a_variable() -> None:
     optimizer, (first, _) = built(keras.optimizers.SGD(use_ema=True))
     assert tuple(keras_optimizers.average_of(optimizer, first).shape) == (2,)

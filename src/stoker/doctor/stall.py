@@ -9,7 +9,7 @@ its static rule (a `check.rule.Rule`), its run-time detector (`find`) and its re
 
 A stall is named after the bad pattern, and is called `kind` in records. Codes are stable, by family: STK1xx syncs and
 copies, STK2xx graphs, STK3xx input, STK4xx precision and devices, STK5xx training and inference practice, STK6xx jobs
-of many workers.
+of many workers, STK7xx memory.
 
 Reading source must start quickly, so this module imports nothing of the run-time half.
 """
@@ -62,6 +62,8 @@ class Stall:
     why: ClassVar[str]
     # It spoils what the model learns, not how fast it runs: it has no price.
     spoils_results: ClassVar[bool] = False
+    # A run prices it by the memory that it holds, in bytes, and not in time.
+    holds_memory: ClassVar[bool] = False
     # It names the call that costs: whatever `is_part_of_call` at the same line is not reported again.
     explains_call: ClassVar[bool] = False
     is_part_of_call: ClassVar[bool] = False

@@ -64,6 +64,17 @@ class Detail(TypedDict, total=False):
     account: str
     workers: list[int]
     collectives: int
+    # Of memory: what is added at each step, the name of the list that grows, the copies of an array, the device, the
+    # shape and dtype of a tensor.
+    bytes_per_step: int
+    # What training needs, where validation needs more; a frozen layer that has slots.
+    training_bytes: int
+    layer: str
+    name: str
+    copies: int
+    device: str
+    shape: str
+    dtype: str
     # The stages of an input pipeline, and the one the profiler saw at work longest.
     pipeline: list[str]
     slow_stage: str | None
@@ -110,6 +121,8 @@ class Finding(Section):
     # What the run would be spared. Waiting for useful work is in `seconds`, but it is not lost.
     lost_s: float | None = None
     bytes: int | None = None
+    # Memory that the program would not need without it. Only findings about memory have it.
+    bytes_saved: int | None = absent()
     what_if: WhatIf | None = None
     detail: Detail = field(default_factory=Detail)
 

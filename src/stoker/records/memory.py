@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from stoker.records.section import ABSENT, Section
+from stoker.records.section import ABSENT, Section, absent
 
 # What memory is used for, in the order in which reports show it.
 ROLES = ("weights", "optimizer", "gradients", "activations", "workspace", "input", "constants", "other")
@@ -31,6 +31,8 @@ class MemoryOwner(Section):
     bytes: int
     count: int
     largest: LargestTensor = field(default_factory=LargestTensor)
+    # How much of it is in 64-bit floating point.
+    float64_bytes: int = absent(0)
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,20 @@ def slots_of_adam(optimizer: Optimizer, variable: Variable) -> tuple[Variable, V
     return optimizer._momentums[number], optimizer._velocities[number]
 
 
+def slots_of(optimizer: Optimizer, variable: Variable) -> list[Variable]:
+    """What an optimizer of any kind keeps of a variable: their names begin with the variable's path."""
+    begins = str(variable.path).replace("/", "_") + "_"
+    return [one for one in optimizer.variables if one.name.startswith(begins) and one.shape == variable.shape]
+
+
+def bytes_of(variable: Variable) -> int:
+    """The size of a Keras variable's values."""
+    import numpy as np
+    import tensorflow as tf
+
+    return int(np.prod(variable.shape, dtype=np.int64)) * int(tf.as_dtype(variable.dtype).size)
+
+
 def average_of(optimizer: Optimizer, variable: Variable) -> Variable:
     """The average that an optimizer with `use_ema` keeps of a variable."""
     return optimizer._model_variables_moving_average[optimizer._get_variable_index(variable)]

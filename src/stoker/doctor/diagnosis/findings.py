@@ -21,7 +21,8 @@ def findings(m: Measurements) -> list[Finding]:
     found = [(stall, draft) for stall in stalls().values() for draft in stall.find(m)]
     explained = {draft.site for stall, draft in found if stall.explains_call}
     found = [(s, draft) for s, draft in found if not (s.is_part_of_call and draft.site in explained)]
-    found.sort(key=lambda pair: -pair[1].lost_ns)
+    # What has no price in time has one in bytes, and comes after.
+    found.sort(key=lambda pair: (-(pair[1].lost_ns or 0), -(pair[1].saved_bytes or 0)))
     return [_finding(stall, draft, m) for stall, draft in found[:_MAX_FINDINGS]]
 
 
@@ -40,6 +41,7 @@ def _finding(stall: Stall, draft: Draft, m: Measurements) -> Finding:
         copy_s=_seconds(draft.copy_ns),
         lost_s=_seconds(draft.lost_ns),
         bytes=draft.bytes,
+        bytes_saved=draft.saved_bytes,
         detail=cast(Detail, draft.detail),
     )
 

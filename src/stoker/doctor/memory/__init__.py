@@ -15,6 +15,18 @@ put together, at the moment when most memory was in use.
 | exhausted | what is said when memory runs out |
 | watching | from a window of the profiler to the books; a window around one call |
 
-`doctor/probes/memory_book.py` decides when a window is taken. The values in the record are those of
+What a program holds and need not is found apart from the books, on any device:
+
+| module | what it finds |
+|---|---|
+| reachable, growing, additions | lists of tensors that grow, by the names that lead to them; the line that adds |
+| copies | arrays that one memory holds twice, and datasets whose array is on a GPU |
+| constants | arrays that became constants of a graph |
+| slots | slots that an optimizer keeps for frozen variables |
+| validation | what validation needs beyond training |
+| held | the values that these find |
+
+`doctor/probes/memory_book.py` decides when a window is taken, `doctor/probes/held_data.py` when the program's data is
+looked at. The values in the record are those of
 `records/memory.py`.
 """

@@ -39,11 +39,13 @@ class _Row:
     bytes: int = 0
     count: int = 0
     largest_bytes: int = 0
+    float64_bytes: int = 0
     largest: LargestTensor = field(default_factory=LargestTensor)
 
     def add(self, size: int, largest: LargestTensor) -> None:
         self.bytes += size
         self.count += 1
+        self.float64_bytes += size if largest.dtype == "float64" else 0
         if size > self.largest_bytes:
             self.largest_bytes, self.largest = size, largest
 
@@ -159,7 +161,9 @@ def _owners(rows: dict[Owner, _Row]) -> list[MemoryOwner]:
     small: dict[str, _Row] = {}
     for owner, row in ordered[MAX_OWNERS:]:
         together = small.setdefault(owner.role, _Row())
+        doubles = together.float64_bytes + row.float64_bytes
         together.add(row.bytes, row.largest)
+        together.float64_bytes = doubles
         together.count += row.count - 1
     ordered = [*ordered[:MAX_OWNERS], *((Owner(role), row) for role, row in small.items())]
     return [_owner(owner, row) for owner, row in ordered]
@@ -168,7 +172,17 @@ def _owners(rows: dict[Owner, _Row]) -> list[MemoryOwner]:
 def _owner(owner: Owner, row: _Row) -> MemoryOwner:
     file, line, function = owner.site or ("", 0, "")
     shown = shown_path(file) if file else ""
-    return MemoryOwner(shown, line, function, owner.layer, owner.role, row.bytes, row.count, row.largest)
+    return MemoryOwner(
+        shown,
+        line,
+        function,
+        owner.layer,
+        owner.role,
+        row.bytes,
+        row.count,
+        row.largest,
+        float64_bytes=row.float64_bytes,
+    )
 
 
 def _curve(

@@ -114,7 +114,7 @@ def path_of(layer: Layer | None) -> str:
 def _constants(graph: Graph) -> Iterator[Holding]:
     """The large constants of a graph. Whole numbers stay on the host."""
     for op in graph.get_operations():
-        if op.type == "Const" and op.outputs[0].dtype.is_floating and _size(op.outputs[0]) >= _SMALL_BYTES:
+        if op.type == "Const" and op.outputs[0].dtype.is_floating and size_of(op.outputs[0]) >= _SMALL_BYTES:
             made = _hold(op.outputs[0], op.device or "/device:GPU:0", "constants", op.name)
             if made is not None:
                 yield made
@@ -197,7 +197,7 @@ def _captured(found: Iterable[Graph]) -> set[int]:
 def _hold(thing: Tensor | Variable, device: str | None, role: str, op: str) -> Holding | None:
     """What a tensor or variable holds; None if it is not on a device, or holds no plain values."""
     placed = _DEVICE.search(device or "")
-    size = _size(thing)
+    size = size_of(thing)
     if placed is None or not size:
         return None
     pieces = -(-size // PIECE_BYTES) * PIECE_BYTES
@@ -205,7 +205,7 @@ def _hold(thing: Tensor | Variable, device: str | None, role: str, op: str) -> H
     return Holding(f"/{placed[1]}", role, pieces, shape, thing.dtype.name, op)
 
 
-def _size(thing: Tensor | Variable) -> int:
+def size_of(thing: Tensor | Variable) -> int:
     """The bytes of its values; 0 for resources, text, and what has no fixed shape."""
     if not (
         thing.dtype.is_floating or thing.dtype.is_integer or thing.dtype.is_complex or thing.dtype.is_bool

@@ -12,7 +12,10 @@ _LEAST_GAIN = 0.02
 
 
 def sort_for_repair(findings: list[Finding], places: list[RepairPlace]) -> list[Finding]:
-    """In the order of repair while each repair adds something; then by price; then by what each was found to cost."""
+    """In the order of repair while each repair adds something; then by price; then by what each was found to cost.
+
+    What costs no time, but memory, comes last, by its bytes.
+    """
     rank: dict[tuple[str, str, int], int] = {}
     before = 1.0
     for number, place in enumerate(places):
@@ -24,6 +27,8 @@ def sort_for_repair(findings: list[Finding], places: list[RepairPlace]) -> list[
         key=lambda f: (
             rank.get((f.kind, f.file, f.line), len(rank)),
             -(f.what_if.speedup if f.what_if else 0.0),
+            f.bytes_saved is not None,
+            -(f.bytes_saved or 0),
         ),
     )
 

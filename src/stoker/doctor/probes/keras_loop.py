@@ -128,6 +128,8 @@ class KerasLoop(Probe):
         self._call_began = 0
         # Size of the variables that an eager optimizer updates.
         self.variable_bytes = 0
+        # Called when an evaluation begins, with True, and when it ends.
+        self.on_evaluation: Callable[[bool], None] = lambda begins: None
 
     def attach_to_keras(self) -> None:
         import keras
@@ -226,9 +228,13 @@ class KerasLoop(Probe):
             limit_outside, self._epoch_batches = self._epoch_batches, None
             before = list(recorder.totals)
             started = recorder.enter(DISPATCH)
+            if name == "evaluate":
+                self.on_evaluation(True)
             try:
                 return original(model, *args, **kwds)
             finally:
+                if name == "evaluate":
+                    self.on_evaluation(False)
                 recorder.on_wake()
                 elapsed = recorder.leave() - started
                 self._steps.keras_depth -= 1

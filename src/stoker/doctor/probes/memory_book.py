@@ -18,6 +18,7 @@ from stoker.doctor.memory.exhausted import describe_failure, error_texts, read_r
 from stoker.doctor.memory.inventory import Inventory, refresh_names, take_inventory
 from stoker.doctor.memory.makers import MakerHooks
 from stoker.doctor.memory.owners import EagerPlaces, Owner, Owners
+from stoker.doctor.memory.validation import ValidationWatch
 from stoker.doctor.memory.watching import read_books
 from stoker.doctor.probes.device import DeviceProbe
 from stoker.doctor.probes.eager_ops import EagerOps
@@ -27,7 +28,7 @@ from stoker.doctor.probes.recorder import TRACE, Recorder
 from stoker.doctor.probes.steps import Steps
 from stoker.records import DeviceMemory, FailedAllocation
 from stoker.tf_internals import profiler
-from stoker.tf_internals.types import Tensor
+from stoker.tf_internals.types import Tensor, TensorLike
 
 # A window is open for this many ticks of the program, but not longer than this. The software GPU emulates, slowly:
 # there it stays open as long as anything happens, and this much longer.
@@ -56,6 +57,7 @@ class MemoryBookProbe(Probe):
         # Of the window around the first step, in which variables are made. It counts only if no other comes.
         self._first_books: dict[str, DeviceMemory] = {}
         self._failed: FailedAllocation | None = None
+        self._validation = ValidationWatch()
         self._tried_first = False
         # Set while no window is open and none is being read.
         self._idle = threading.Event()
@@ -78,7 +80,9 @@ class MemoryBookProbe(Probe):
             self.replace(*place, wrap)
 
     def measure(self, ended: bool) -> MemoryPart:
-        return MemoryPart(list({**self._first_books, **self._books}.values()), self._failed)
+        books = {**self._first_books, **self._books}
+        peaks = self._validation.peaks(self._peaks()) if self.has_device else []
+        return MemoryPart(list(books.values()), self._failed, peaks)
 
     @property
     def has_device(self) -> bool:
@@ -146,16 +150,29 @@ class MemoryBookProbe(Probe):
 
     def _usage(self, device: str) -> tuple[int, int]:
         """Bytes in use on a device, and all it has."""
-        import tensorflow as tf
-
-        in_use = int(tf.config.experimental.get_memory_info(device[1:])["current"])
+        in_use = self._count_bytes(device, "current")
         rows = self._device.rows
         number = int(device.rpartition(":")[2])
         limit = int(rows[number].get("memory_limit", 0)) if number < len(rows) else 0
         books = self._books.get(device) or self._first_books.get(device)
         return in_use, limit or (books.capacity_bytes if books is not None else in_use)
 
-    def note_tensor(self, tensor: Tensor, size: int) -> None:
+    def note_evaluation(self, begins: bool) -> None:
+        """An evaluation begins or ends. One before the first training step says nothing about training."""
+        if self.has_device and self._steps.total():
+            self.call_safely(self._note_peaks, begins)
+
+    def _note_peaks(self, begins: bool) -> None:
+        if begins:
+            self._validation.begin(self._peaks(), self._peaks("current"))
+        else:
+            self._validation.end(self._peaks(), self.recorder.sites.caller()[0])
+
+    def _peaks(self, kind: str = "peak") -> dict[str, int]:
+        devices = map("/GPU:{}".format, range(self._device.count))
+        return {device: self._count_bytes(device, kind) for device in devices}
+
+    def note_tensor(self, tensor: Tensor, value: TensorLike, size: int) -> None:
         """Remember the line that makes a large tensor of host data."""
         if size >= LARGE_BYTES and self.has_device:
             self._births.note(tensor, self.recorder.sites.caller()[0])
@@ -200,9 +217,12 @@ class MemoryBookProbe(Probe):
 
     def _peak_of(self, device: str) -> int:
         """The highest peak of a device so far."""
+        return self._count_bytes(device, "peak")
+
+    def _count_bytes(self, device: str, kind: str) -> int:
         import tensorflow as tf
 
-        return int(tf.config.experimental.get_memory_info(device[1:])["peak"])
+        return int(tf.config.experimental.get_memory_info(device[1:])[kind])
 
     def _call_if_active(self, measure: Callable[..., Any], *args: object) -> Any:
         """Call code of ours while this probe is in use; a fault in it disables the probe."""

@@ -80,6 +80,8 @@ class Retrace(Probe):
         self._signatures: dict[int, Signature] = {}
         # Calls of compiled functions so far. One call may trace twice, to create variables.
         self.call_serial = 0
+        # Each is called with a function that was just traced.
+        self.on_trace: list[Callable[[ConcreteFunction], None]] = []
 
     def attach(self) -> None:
         self.replace(*functions.concrete_function_creation(), self._creation)
@@ -145,6 +147,8 @@ class Retrace(Probe):
             entry.updates_variables = entry.updates_variables or updates_variables(concrete.graph)
             entry.variable_bytes = max(entry.variable_bytes, nbytes_of(concrete.graph.trainable_variables))
             entry.collectives, entry.collective_bytes = collectives(concrete.graph)
+            for call in self.on_trace:
+                call(concrete)
         if self.recorder.window is not None:
             self.recorder.window.label(started, TRACE, entry, entry.name)
 

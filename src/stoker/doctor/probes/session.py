@@ -18,6 +18,7 @@ from stoker.doctor.probes.device import DeviceProbe
 from stoker.doctor.probes.eager_ops import EagerOps
 from stoker.doctor.probes.environment import Environment
 from stoker.doctor.probes.graph_calls import GraphCalls
+from stoker.doctor.probes.held_data import HeldData
 from stoker.doctor.probes.host_sync import HostSync
 from stoker.doctor.probes.import_watch import ImportWatcher
 from stoker.doctor.probes.input_wait import InputWait
@@ -56,8 +57,11 @@ class Session:
         self.keras = KerasLoop(recorder, self.steps, self.eager)
         self.device = DeviceProbe(recorder)
         self.memory = MemoryBookProbe(recorder, self.steps, self.eager, self.device)
+        self.keras.on_evaluation = self.memory.note_evaluation
         transfer = Transfer(recorder, self.steps)
-        transfer.on_tensor = self.memory.note_tensor
+        held = HeldData(recorder, self.steps.total)
+        transfer.on_tensor += [self.memory.note_tensor, held.note_tensor]
+        self.retrace.on_trace.append(held.note_trace)
         self.windows = ProfilerWindows(recorder, self.steps, self.eager, self.memory)
         self.calls = GraphCalls(recorder, self.retrace, self.steps)
         self.steps.work = lambda: self.eager.count + self.retrace.call_serial
@@ -70,6 +74,7 @@ class Session:
             HostSync(recorder, self.steps),
             transfer,
             self.memory,
+            held,
             self.retrace,
             self.calls,
             self.eager,

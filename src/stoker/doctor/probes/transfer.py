@@ -49,8 +49,8 @@ class Transfer(Probe):
         self._steps = steps
         # The id of the first array converted at a site.
         self._first: dict[SiteKey, int] = {}
-        # Called with each tensor that is made of host data, and its bytes if known.
-        self.on_tensor: Callable[[Tensor, int], None] = lambda tensor, size: None
+        # Each is called with a tensor that is made of host data, that data, and its bytes if known.
+        self.on_tensor: list[Callable[[Tensor, TensorLike, int], None]] = []
 
     def attach(self) -> None:
         import numpy as np
@@ -90,7 +90,8 @@ class Transfer(Probe):
     ) -> None:
         elapsed = ended - started
         if tensor is not None:
-            self.on_tensor(tensor, size)
+            for call in self.on_tensor:
+                call(tensor, value, size)
         key, _ = self.recorder.sites.caller(nearer_than=INTERNAL)
         if key is None:
             return

@@ -25,7 +25,7 @@ from stoker.doctor.report.words import (
 )
 from stoker.doctor.stall import find_stall
 from stoker.records import Finding, Record, RepairPlace, WhatIf, WorkerRow
-from stoker.units import duration, times
+from stoker.units import duration, size, times
 
 _COLOURS = {
     "startup": "bright_black",
@@ -182,6 +182,8 @@ def _is_minor(finding: Finding, record: Record) -> bool:
     """Worth under 2 %, by its price; where it has none, by what was lost there."""
     if finding.what_if is not None:
         return finding.what_if.speedup < 1 + MINOR
+    if finding.bytes_saved is not None:
+        return False
     return (finding.lost_s or 0) < MINOR * record.wall_s
 
 
@@ -244,11 +246,13 @@ def _place(finding: Finding, room: int) -> tuple[str, str]:
 
 def _finding(number: int, finding: Finding, record: Record, width: int) -> RenderableType:
     share = (finding.lost_s or 0) / record.wall_s if record.wall_s else 0.0
-    minor = share < MINOR
+    minor = share < MINOR and finding.bytes_saved is None
     if finding.what_if is not None:
         cost = Text(f"  {price(finding.what_if)} without it", style="bold")
         if finding.what_if.basis:
             cost.append(f", {finding.what_if.basis}", style="not bold bright_black")
+    elif finding.bytes_saved is not None:
+        cost = Text(f"  {size(finding.bytes_saved)} of memory", style="bold")
     else:
         cost = Text(f"  {duration(finding.lost_s)} lost, {share:.1%} of the run")
     head = Text(f"{number:>2}  ")

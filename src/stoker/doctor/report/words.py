@@ -32,13 +32,13 @@ def list_notes(record: Record) -> list[str]:
 def evidence(finding: Finding) -> str:
     """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 KiB` and what the probe adds."""
     parts = [finding.title]
-    if finding.count:
+    if finding.count and finding.bytes_saved is None:
         parts.append(f"{finding.count:,} {'ops' if 'ops' in finding.detail else 'times'}")
     if finding.seconds is not None:
         parts.append(duration(finding.seconds))
     if finding.wait_s is not None and finding.copy_s is not None:
         parts.append(f"{duration(finding.wait_s)} waiting, {duration(finding.copy_s)} copying")
-    if finding.bytes:
+    if finding.bytes and finding.bytes_saved is None:
         parts.append(size(finding.bytes))
     return " · ".join(parts + _details(finding))
 
@@ -64,6 +64,7 @@ def _details(finding: Finding) -> list[str]:
         parts.append(f"{detail['models']} models, {detail['traces']} traces")
     if "rows_per_call" in detail:
         parts.append(f"{detail['rows_per_call']:g} rows a call")
+    parts += _memory_details(finding)
     if "call_us" in detail:
         parts.append(f"{detail['call_us']} µs to call, {detail['compute_us']} µs to run")
     if detail.get("pipeline"):
@@ -86,6 +87,26 @@ def _details(finding: Finding) -> list[str]:
         parts.append(f"on {len(detail['workers'])} workers")
     if "callback" in detail:
         parts.append(f"{detail['callback']}.{detail['hook']}")
+    return parts
+
+
+def _memory_details(finding: Finding) -> list[str]:
+    if finding.bytes_saved is None:
+        return []
+    detail = finding.detail
+    parts = []
+    if "bytes_per_step" in detail:
+        parts.append(f"`{detail['name']}` grows by {size(detail['bytes_per_step'])} a step")
+    if "copies" in detail:
+        parts.append(f"{detail['copies']} copies of {size(finding.bytes or 0)}")
+    if "training_bytes" in detail:
+        parts.append(f"training needs {size(detail['training_bytes'])}")
+    if "layer" in detail:
+        parts.append(f"{detail['layer']} and others" if (finding.count or 0) > 1 else detail["layer"])
+    if "shape" in detail:
+        parts.append(f"{detail['dtype']}{detail['shape']}")
+    if detail.get("device"):
+        parts.append(f"on {detail['device']}")
     return parts
 
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import replace_node
 from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.tensors import dtype_name
+from stoker.doctor.probes.parts.memory import MemoryPart
+from stoker.doctor.stalls.shared.draft import Draft
 
+if TYPE_CHECKING:
+    from stoker.doctor.attach.sites import SiteKey
+    from stoker.doctor.probes.measurements import Measurements
+    from stoker.records import MemoryOwner
+
+# Less than this at the peak of a step is not worth a finding.
+_LEAST_BYTES = 8 << 20
 _EVERYWHERE = ("keras.layers.", "keras.Input", "keras.Sequential")
 _POLICIES = frozenset(
     {"keras.backend.set_floatx", "keras.mixed_precision.set_global_policy", "keras.config.set_dtype_policy"}
@@ -46,6 +57,8 @@ class Float64Compute(Rule):
     fix_safety = "Unsafe: results change in the last digits."
     known_problems = "Scientific code that needs double precision must allow it with a comment."
 
+    holds_memory = True
+
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Calls that ask for float64 where the model computes."""
         for fact in analysis.facts:
@@ -61,6 +74,27 @@ class Float64Compute(Rule):
                 yield self.problem(
                     fact.at, "float64 is slow on accelerators and takes twice the memory", _fix(fact)
                 )
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Lines that own much float64 at the peak of a step: half of it would do."""
+        for book in m[MemoryPart].books:
+            for site, size in _count_float64(book.at_peak).items():
+                if size >= _LEAST_BYTES:
+                    detail = {"device": book.device}
+                    yield Draft(site, 0, None, None, bytes=size, saved_bytes=size // 2, detail=detail)
+
+
+def _count_float64(owners: list[MemoryOwner]) -> Counter[SiteKey]:
+    """Bytes in float64 by line. An optimizer's slots have the dtype of the weights: they count for the largest line."""
+    held: Counter[SiteKey] = Counter()
+    slots: Counter[SiteKey] = Counter()
+    for owner in owners:
+        if owner.file and owner.float64_bytes:
+            counts = slots if owner.role == "optimizer" else held
+            counts[owner.file, owner.line, owner.function] += owner.float64_bytes
+    if held:
+        held[held.most_common(1)[0][0]] += sum(slots.values())
+    return held or slots
 
 
 def _matters(fact: Call) -> bool:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.values import Array, Seq, Value
+from stoker.doctor.probes.parts.held import HeldPart
+from stoker.doctor.stalls.shared.draft import Draft
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
 
 # Below this the copies cost little beside the training itself.
 _LARGE = 512 * 1024 * 1024
+_ON_DEVICE = "Make the dataset under `with tf.device('CPU:0')`: tf.data never reads the copy on the device."
 
 
 class LargeConstantDataset(Rule):
@@ -31,8 +38,10 @@ class LargeConstantDataset(Rule):
     )
     known_problems = (
         "The size of an array that comes from a file is not known without running, so most large ones "
-        "are not seen here; `stoker run` sees them."
+        "are not seen here. `stoker run` sees those that a GPU holds."
     )
+
+    holds_memory = True
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Sources made of arrays of a known, large size."""
@@ -47,6 +56,12 @@ class LargeConstantDataset(Rule):
                     size = f"{array.size / 2**30:.1f} GiB"
                     yield self.problem(fact.at, f"an array of {size} is copied and kept as a constant")
                     break
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Datasets whose array is in the memory of a device."""
+        for one in m[HeldPart].on_device:
+            detail = {"device": one.device}
+            yield Draft(one.site, 0, None, None, saved_bytes=one.bytes, remedy=_ON_DEVICE, detail=detail)
 
 
 def _arrays(value: Value | None) -> Iterator[Array]:

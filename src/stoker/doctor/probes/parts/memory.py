@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from stoker.doctor.probes.measurements import ProbePart
 
 if TYPE_CHECKING:
+    from stoker.doctor.memory.held import ValidationPeak
     from stoker.records import DeviceMemory, FailedAllocation
 
 
@@ -18,3 +19,5 @@ class MemoryPart(ProbePart):
     books: list[DeviceMemory] = field(default_factory=list)
     # The allocation that failed, if the run ended for want of memory.
     failed: FailedAllocation | None = None
+    # Where validation needs more than training.
+    validation: list[ValidationPeak] = field(default_factory=list)

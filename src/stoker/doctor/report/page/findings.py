@@ -9,7 +9,7 @@ from typing import Any
 from stoker.doctor.report.headline import first_to_change
 from stoker.doctor.report.words import MINOR, evidence
 from stoker.records import Finding, Record, WhatIf, speedup_without
-from stoker.units import duration, times
+from stoker.units import duration, size, times
 
 _MAX_ROWS = 60
 
@@ -56,12 +56,18 @@ def _finding(finding: Finding, record: Record) -> dict[str, Any]:
         "source": finding.source,
         # A price says more than the seconds: what overlaps with something else is lost and yet costs nothing.
         "lost": "" if finding.lost_s is None or bounds else f"{duration(lost)} lost, {share:.1%} of the run",
-        "price": "" if speedup is None else times(speedup),
+        "price": _price(finding, speedup),
         "range": "" if bounds is None else _range(bounds),
-        "minor": share < MINOR and not (speedup and speedup >= 1 + MINOR),
+        "minor": share < MINOR and not (speedup and speedup >= 1 + MINOR) and finding.bytes_saved is None,
         "changes": [[c["argument"], c["from"], c["to"]] for c in finding.detail.get("changes", [])[:5]],
         "note": finding.detail.get("note", ""),
     }
+
+
+def _price(finding: Finding, speedup: float | None) -> str:
+    if speedup is not None:
+        return times(speedup)
+    return "" if finding.bytes_saved is None else size(finding.bytes_saved)
 
 
 def _evidence(finding: Finding) -> str:

@@ -25,11 +25,14 @@ class Draft:
 
     site: SiteKey
     count: int
-    ns: int
-    lost_ns: int
+    # None for what has no price in time.
+    ns: int | None
+    lost_ns: int | None
     wait_ns: int | None = None
     copy_ns: int | None = None
     bytes: int | None = None
+    # Memory that would not be needed without it.
+    saved_bytes: int | None = None
     # Replaces the stall's own remedy where the run knows better.
     remedy: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)

@@ -62,7 +62,7 @@ def eager_loops(m: Measurements) -> Iterator[Draft]:
         draft = None if _is_once(m, samples) else _draft(m, site, samples)
         if (
             draft is not None
-            and is_worth_reporting(m, draft.lost_ns)
+            and is_worth_reporting(m, draft.lost_ns or 0)
             and not _is_keras_own(m, site, draft.count)
         ):
             yield replace(draft, remedy=_REMEDY)

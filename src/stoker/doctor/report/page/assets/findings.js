@@ -116,7 +116,7 @@ function findingsSection() {
   // Hundreds of small ones are only built when someone asks for them.
   if (rest) rest.addEventListener("toggle", () => { if (rest.open && !rest.querySelector(".folds")) rest.append(folds(minor)); });
   return section("findings", "What to change",
-    el("p", "lead", dear.length ? "Most costly first. The figure is how much faster the steps after the first would be without it; heat in the margin is time lost."
+    el("p", "lead", dear.length ? "Most costly first. The figure is how much faster the steps after the first would be without it or, of what holds memory, how many bytes; heat in the margin is time lost."
       : "Nothing here costs 2 % or more."),
     orderOf(data.order), folds(dear), rest);
 }

@@ -1,0 +1,167 @@
+"""Lists, dicts and deques that hold tensors, reached from the program's own names: globals, locals, attributes.
+
+One walk visits a bounded number of objects, so it takes a few milliseconds whatever the program holds. The program goes
+on meanwhile, and may change what is looked at: containers are copied at once, and no code of the program's is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import FrameType, FunctionType, ModuleType
+from typing import Any
+
+from stoker.doctor.attach.sites import USER, Sites
+from stoker.tf_internals import eager
+
+_MAX_VISITS = 4000
+_MAX_DEPTH = 4
+# Of a long container only so many values are looked into, the last ones.
+_LOOKED_INTO = 16
+_FEW = 8
+# Code that uses these may keep the dict of its locals, and looking at a frame's locals would change that dict.
+_ASKS_FOR_LOCALS = frozenset({"locals", "vars", "eval", "exec", "dir"})
+_OPTIMIZED = 0x1
+_CONTAINERS = (list, dict, deque)
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of tensors, and how the program calls it."""
+
+    values: list[Any] | dict[Any, Any] | deque[Any]
+    # The file whose code knows it by this name, and the function whose local it is; empty for globals and attributes.
+    file: str
+    function: str
+    name: str
+
+
+def find_containers(sites: Sites, others: Iterable[object] = ()) -> list[Container]:
+    """The containers with at least a few tensors that the program's names, and these other objects, lead to."""
+    tensor = eager.tensor_type()
+    found: list[Container] = []
+    seen: set[int] = set()
+    waiting = deque((*root, 0) for root in _roots(sites))
+    waiting.extend((one, "", "", "", 0) for one in others)
+    while waiting and len(seen) < _MAX_VISITS:
+        thing, file, function, name, depth = waiting.popleft()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, _CONTAINERS):
+            if len(thing) >= _FEW and holds_tensors(_last(thing), tensor):
+                found.append(Container(thing, file, function, name))
+                continue
+            inner = [(value, file, function, name) for value in _some_values(thing)]
+        else:
+            inner = list(_attributes(thing, file, sites))
+        if depth < _MAX_DEPTH:
+            waiting.extend((*one, depth + 1) for one in inner if _may_hold(one[0]))
+    return found
+
+
+def holds_tensors(value: object, tensor: type) -> bool:
+    """Whether a value of a container is a tensor, or a few of them: a batch's outputs."""
+    if isinstance(value, tensor):
+        return True
+    if isinstance(value, (tuple, list)):
+        return any(isinstance(one, tensor) for one in value[:_FEW])
+    return isinstance(value, dict) and any(isinstance(one, tensor) for one in _some_values(value))
+
+
+def tensors_in(value: object, tensor: type) -> Iterator[Any]:
+    """The tensors of a container's value."""
+    if isinstance(value, tensor):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        yield from (one for one in list(value) if isinstance(one, tensor))
+    elif isinstance(value, dict):
+        yield from (one for one in list(value.values()) if isinstance(one, tensor))
+
+
+# A value, the file and the function that name it, and the name.
+_Named = tuple[object, str, str, str]
+
+
+def _roots(sites: Sites) -> Iterator[_Named]:
+    # TensorFlow has thousands of modules: a package is judged by the first one, as a whole.
+    own: dict[str, bool] = {}
+    for dotted, module in list(sys.modules.items()):
+        if not isinstance(module, ModuleType):
+            continue
+        # Not by attribute: a module that is loaded late would be loaded now.
+        names = module.__dict__
+        file = names.get("__file__")
+        package = dotted.partition(".")[0]
+        if isinstance(file, str) and package not in own:
+            own[package] = sites.kind_of(file) == USER
+        if isinstance(file, str) and own[package]:
+            for name, value in list(names.items()):
+                if not name.startswith("__") and _may_hold(value):
+                    yield value, file, "", name
+    # Inline, so that no variable keeps a frame.
+    for frame in list(sys._current_frames().values()):
+        yield from _locals(frame, sites)
+
+
+def _locals(frame: FrameType | None, sites: Sites) -> Iterator[_Named]:
+    while frame is not None:
+        code = frame.f_code
+        optimized = code.co_flags & _OPTIMIZED and frame.f_trace is None
+        if (
+            optimized
+            and sites.kind_of(code.co_filename) == USER
+            and not _ASKS_FOR_LOCALS & set(code.co_names)
+        ):
+            names = frame.f_locals
+            for name, value in list(names.items()):
+                if _may_hold(value):
+                    yield value, code.co_filename, code.co_name, name
+            if type(names) is dict:
+                # Before Python 3.13 it is a copy that the frame keeps, and with it the tensors in it.
+                names.clear()
+        frame = frame.f_back
+
+
+def _may_hold(value: object) -> bool:
+    if isinstance(value, _CONTAINERS):
+        return bool(value)
+    # Not `hasattr`: it may call the object's own `__getattr__`.
+    return isinstance(value, FunctionType) or bool(type(value).__dictoffset__)
+
+
+def _attributes(thing: object, file: str, sites: Sites) -> Iterator[_Named]:
+    """What an object of a class of the program's holds; what a function closes over."""
+    if isinstance(thing, FunctionType):
+        names = thing.__code__.co_freevars
+        for name, cell in zip(names, thing.__closure__ or (), strict=False):
+            try:
+                yield cell.cell_contents, thing.__code__.co_filename, "", name
+            except ValueError:
+                continue
+        return
+    owner = thing if isinstance(thing, type) else type(thing)
+    module = sys.modules.get(owner.__module__)
+    where = getattr(module, "__file__", None)
+    if isinstance(where, str) and sites.kind_of(where) == USER:
+        for name, value in list(vars(thing).items()):
+            yield value, where, "", name
+        if owner is not thing:
+            yield owner, where, "", ""
+
+
+def _last(values: list[Any] | dict[Any, Any] | deque[Any]) -> object:
+    return (_some_values(values) or [None])[-1]
+
+
+def _some_values(values: list[Any] | dict[Any, Any] | deque[Any]) -> list[Any]:
+    return copy_from(values, max(0, len(values) - _LOOKED_INTO))
+
+
+def copy_from(values: list[Any] | dict[Any, Any] | deque[Any], start: int) -> list[Any]:
+    """The values of a container from a number on."""
+    if isinstance(values, list):
+        return list.__getitem__(values, slice(start, None))
+    return list(dict.values(values) if isinstance(values, dict) else values)[start:]

@@ -1,0 +1,34 @@
+"""What the program holds in memory and need not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stoker.doctor.probes.measurements import ProbePart
+
+if TYPE_CHECKING:
+    from stoker.doctor.attach.sites import SiteKey
+    from stoker.doctor.memory.held import (
+        DatasetOnDevice,
+        FrozenSlots,
+        GraphConstant,
+        GrowingContainer,
+        RepeatedArray,
+    )
+
+
+@dataclass(frozen=True)
+class HeldPart(ProbePart):
+    """Growing containers of tensors, arrays that are there twice, constants of graphs, slots of frozen variables."""
+
+    growing: list[GrowingContainer] = field(default_factory=list)
+    repeated: list[RepeatedArray] = field(default_factory=list)
+    constants: list[GraphConstant] = field(default_factory=list)
+    frozen: list[FrozenSlots] = field(default_factory=list)
+    on_device: list[DatasetOnDevice] = field(default_factory=list)
+
+    def sites(self) -> Iterable[SiteKey]:
+        held = (self.growing, self.repeated, self.constants, self.frozen, self.on_device)
+        return [one.site for some in held for one in some]

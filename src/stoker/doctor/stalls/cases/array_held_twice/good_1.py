@@ -1,0 +1,4 @@
+x, y = load_arrays()
+dataset = tf.data.Dataset.from_tensor_slices((x, y))
+del x, y
+model.fit(dataset.batch(64))

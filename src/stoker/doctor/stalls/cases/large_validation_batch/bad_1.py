@@ -1,0 +1,1 @@
+model.fit(train.batch(64), validation_data=held_out.batch(4096))

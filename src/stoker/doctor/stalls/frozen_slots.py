@@ -1,0 +1,41 @@
+"""The optimizer keeps slots for frozen layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from stoker.doctor.probes.parts.held import HeldPart
+from stoker.doctor.stall import Stall
+from stoker.doctor.stalls.shared.draft import Draft
+
+if TYPE_CHECKING:
+    from stoker.doctor.probes.measurements import Measurements
+
+_LEAST_BYTES = 4 << 20
+
+
+class FrozenSlots(Stall):
+    """Layers that were frozen after the optimizer had been built on them."""
+
+    slug = "frozen-slots"
+    code = "STK705"
+    account = "compute"
+    title = "The optimizer keeps slots for frozen layers"
+    remedy = "Freeze the layers first, then compile with a new optimizer, or build it on model.trainable_variables."
+    why = (
+        "Adam keeps two numbers for each weight it was built on, frozen later or not. And a model that is not compiled "
+        "again goes on training the layers that look frozen."
+    )
+    holds_memory = True
+
+    def find(self, m: Measurements) -> Iterator[Draft]:
+        """Optimizers that were built on variables that do not train."""
+        for one in m[HeldPart].frozen:
+            if one.bytes >= _LEAST_BYTES:
+                yield Draft(
+                    one.site, one.variables, None, None, saved_bytes=one.bytes, detail={"layer": one.layer}
+                )
+
+
+STALL = FrozenSlots()
