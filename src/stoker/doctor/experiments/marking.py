@@ -160,11 +160,15 @@ class OwnOps(NamedTuple):
     gaps: frozenset[int] = frozenset()
     # Ops that wait for the input: only the Python before them goes.
     waits: frozenset[int] = frozenset()
+    # Whether they are the call of a step of Keras' `fit`: the Python around the call is Keras' loop, and stays.
+    in_fit: bool = False
     # Whether long Python between these ops, too, is the program's own work, which stays.
     apart: bool = False
 
     def python_that_stays(self, place: int, python: float) -> float:
-        """Of the program's own Python before the op at a place, what stays."""
+        """Of the Python before the op at a place, what stays."""
+        if self.in_fit and place in self.waits:
+            return math.inf
         if self.apart:
             # The loop goes with its calls, but not what is work by itself.
             return python if python > LONG_PYTHON_NS else 0.0
