@@ -114,3 +114,28 @@ def test_a_step_in_which_something_was_traced_is_not_marked() -> None:
         tf.constant(1.0) + 1.0
         totals[TRACE] += traced_ns
         assert (marking.end() is not None) == counts
+
+
+def test_an_interruption_around_a_call_of_fit_is_not_taken_for_what_stays() -> None:
+    """Most marked steps lost their processor right there: their median was an interruption."""
+    busy = [
+        marked(tick, [40, 1, 0, 0, 40], [2, 1, 1, 1])._replace(edges_cpu={0: MS // 4, 4: MS // 2})
+        for tick in range(LEAST_MARKS)
+    ]
+    own = OwnOps(frozenset({1, 2}), waits=frozenset({0}), in_fit=True)
+    assert part_ms(busy, 4, own) == pytest.approx((6.75, 3))
+
+
+def test_processor_time_around_the_ops_is_counted() -> None:
+    def run_loop() -> None:
+        for number in range(24):
+            with tf.GradientTape() as tape:
+                loss = weight * float(number)
+            weight.assign_sub(0.1 * tape.gradient(loss, weight))
+
+    weight = tf.Variable(1.0)
+    step, _ = record_step(run_loop)
+    assert step is not None
+    *_, last = step.marks
+    assert set(last.edges_cpu) == {0, len(last.ended)}
+    assert all(ns > 0 for ns in last.edges_cpu.values())

@@ -31,3 +31,27 @@ def test_a_repair_keeps_the_results_and_gains(name: str, repair: str, tmp_path: 
     assert "same results" in outcome.stdout + outcome.stderr
     # Kept only because it was faster: what is not faster is put back.
     assert repair in program.read_text(encoding="utf-8")
+
+
+RUN_EAGERLY = """\
+import numpy as np
+import tensorflow as tf
+
+tf.keras.utils.set_random_seed(1)
+x = np.random.default_rng(1).normal(size=(6400, 8)).astype("float32")
+model = tf.keras.Sequential([tf.keras.Input((8,)), tf.keras.layers.Dense(16, "tanh"), tf.keras.layers.Dense(1)])
+model.compile("adam", "mse", run_eagerly=True)
+history = model.fit(x, x[:, :1], batch_size=16, epochs=2, verbose=0)
+print("loss", history.history["loss"][-1])
+"""
+
+
+@pytest.mark.skipif(not ALL_CASES, reason="takes as long as the examples")
+def test_steps_of_fit_run_as_graphs_again(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(RUN_EAGERLY, encoding="utf-8")
+    command = [sys.executable, "-m", "stoker", "fix", "--unsafe", "--verify", program.name]
+    outcome = run(command, tmp_path)
+    assert outcome.code == 0, outcome.stderr
+    assert "same results" in outcome.stdout + outcome.stderr
+    assert 'model.compile("adam", "mse")' in program.read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ import pytest
 
 import stoker
 from stoker.doctor.attach.sites import Sites
-from stoker.doctor.experiments import laboratory
+from stoker.doctor.experiments import laboratory, recording
 from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.measure.step_experiments import are_other_threads_idle, is_idle, is_of_kernel
 from stoker.records import Record
@@ -178,9 +178,21 @@ def test_nothing_is_timed_while_another_thread_is_at_work_or_stoker_run_measures
         worker.join()
     assert record.findings
     assert record.tables.experiments == []
+    assert record.notes == ["prices are modelled: another thread of the program was still at work"]
     monkeypatch.setattr(inherited, "run", "20260101-000000")
     record, _ = run_measured(read_in_loop, 300.0)
     assert record.tables.experiments == []
+
+
+def test_a_record_says_that_no_step_could_be_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "_MAX_OPS", 2)
+    record, _ = run_measured(read_in_loop, 300.0)
+    assert record.findings
+    assert record.notes == [
+        "prices are modelled: no step was recorded (there were too few, or one was too large)"
+    ]
+    without, _ = run_measured(read_in_loop, 0.0)
+    assert without.notes == []
 
 
 def test_a_fault_is_a_note_and_the_program_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,58 @@ def add_argument(module: SourceModule, call: ast.Call, text: str) -> Edit | None
     return None
 
 
+def remove_argument(module: SourceModule, call: ast.Call, gone: ast.keyword) -> Edit | None:
+    """Take an argument out of a call, with its comma; None where the call's text is not plain to see."""
+    if _is_alone_on_lines(module, gone):
+        return _remove_lines(module, gone.lineno, gone.end_lineno or gone.lineno)
+    given: list[ast.expr | ast.keyword] = sorted(
+        [*call.args, *call.keywords], key=lambda node: (node.lineno, node.col_offset)
+    )
+    at = next(number for number, node in enumerate(given) if node is gone)
+    end = place(module, gone, end=True)
+    if at:
+        before = place(module, given[at - 1], end=True)
+        between = _read_between(module, before, place(module, gone))
+        return Edit(*before, *end, "") if between.strip() == "," else None
+    start = place(module, gone)
+    if len(given) > 1:
+        after = place(module, given[1])
+        return Edit(*start, *after, "") if _read_between(module, end, after).strip() == "," else None
+    line, column = place(module, call, end=True)
+    rest = _read_between(module, end, (line, column - 1))
+    return Edit(*start, line, column - 1, "") if rest.strip() in ("", ",") else None
+
+
+def _is_alone_on_lines(module: SourceModule, argument: ast.keyword) -> bool:
+    """Whether nothing but its comma and a comment stands beside an argument on its lines."""
+    line, column = place(module, argument)
+    end_line, end_column = place(module, argument, end=True)
+    behind = module.lines[end_line - 1][end_column:].strip().removeprefix(",").strip()
+    return not module.lines[line - 1][:column].strip() and (not behind or behind.startswith("#"))
+
+
+def remove_statement(module: SourceModule, statement: ast.stmt) -> Edit | None:
+    """Take out the lines of a statement; None where it shares them, or nothing would be left of its block."""
+    line, column = place(module, statement)
+    end_line, end_column = place(module, statement, end=True)
+    behind = module.lines[end_line - 1][end_column:].strip()
+    if module.lines[line - 1][:column].strip() or (behind and not behind.startswith("#")):
+        return None
+    parent = module.parents[statement]
+    blocks = [getattr(parent, name, []) for name in ("body", "orelse", "finalbody")]
+    alone = any(isinstance(block, list) and block == [statement] for block in blocks)
+    return (
+        None if alone or len(module.lines) <= end_line - line + 1 else _remove_lines(module, line, end_line)
+    )
+
+
+def _remove_lines(module: SourceModule, first: int, last: int) -> Edit:
+    if last < len(module.lines) or first == 1:
+        return Edit(first, 0, last + 1, 0, "")
+    # The last line of a file may have no end.
+    return Edit(first - 1, len(module.lines[first - 2]), last, len(module.lines[last - 1]), "")
+
+
 def _find_after_comma(module: SourceModule, node: ast.AST) -> tuple[int, int]:
     line, column = place(module, node, end=True)
     while True:

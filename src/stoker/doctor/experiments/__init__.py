@@ -12,6 +12,7 @@
 | timing | ways to do a step's work, timed in turn within a budget |
 | trial | what a trial is, and which recorded events are a finding's |
 | trials | for each kind of repair, the step as it was and as repaired |
+| fit_steps | steps of Keras' `fit`: what one call would run of them, and that call |
 | compiled_calls | calls of the program's own compiled functions, made again |
 | traced_calls | the trial of functions that are traced again and again |
 | host_batches | the trial of batches that are made on the host at each step |

@@ -45,7 +45,7 @@ def run_experiments(
     record: Record, steps: Sequence[RecordedStep], terms: ExperimentTerms
 ) -> list[ExperimentRow]:
     """Time the repairs of a run's findings."""
-    chosen = _worth_timing(record)
+    chosen = list_worth_timing(record)
     if not chosen or not steps:
         return []
     budget = ExperimentBudget(terms.seconds or min(_MOST_S, max(_LEAST_S, _SHARE * record.wall_s)))
@@ -98,7 +98,7 @@ def _with_containers(rows: list[ExperimentRow], replaced: Sequence[frozenset[int
     ]
 
 
-def _worth_timing(record: Record) -> list[tuple[Finding, str]]:
+def list_worth_timing(record: Record) -> list[tuple[Finding, str]]:
     """Findings that cost something and whose repair can be timed, costliest first; those only bounded come last."""
     phase = record.tables.stepping_phase
     if phase is None or phase.asynchronous:

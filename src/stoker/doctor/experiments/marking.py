@@ -46,6 +46,8 @@ class MarkedStep(NamedTuple):
     # the Python before some ops, that of the main thread.
     cpu: dict[int, int]
     python_cpu: dict[int, int]
+    # The main thread's processor time before the first op, and after the last one, by their places.
+    edges_cpu: dict[int, int] = {}  # noqa: RUF012 - never changed
 
     def long_gaps(self) -> frozenset[int]:
         """The places of ops with so much Python before them that it is likely to be interrupted."""
@@ -71,6 +73,7 @@ class Marking(Patches):
         # What took long in the step that was marked before.
         self._long_gaps = before.long_gaps() if before is not None else frozenset[int]()
         self._long_runs = before.long_runs() if before is not None else frozenset[int]()
+        self._timed_gaps = self._long_gaps | ({len(before.ended)} if before is not None else frozenset())
         self._cpu_since: dict[int, int] = {}
         self._python_cpu: dict[int, int] = {}
         self._tick = tick
@@ -89,8 +92,7 @@ class Marking(Patches):
         # Compiled calls come this way: they end when other threads are done.
         self.replace(*eager.op_execution(), lambda original: self._with_cpu(self._marked(original)))
         self._python.append(self._totals[PYTHON])
-        if 0 in self._long_gaps:
-            self._cpu_since[0] = time.thread_time_ns()
+        self._cpu_since[0] = time.thread_time_ns()
         self._start = clock.real_ns()
 
     def end(self) -> MarkedStep | None:
@@ -99,15 +101,21 @@ class Marking(Patches):
         self.detach()
         if self._totals[TRACE] != self._traced:
             return None
+        last = len(self._ended)
+        if last in self._cpu_since:
+            self._python_cpu[last] = time.thread_time_ns() - self._cpu_since.pop(last)
+        edges = {place: ns for place, ns in self._python_cpu.items() if place in (0, last)}
+        for place in edges.keys() - self._long_gaps:
+            del self._python_cpu[place]
         python = [after - before for before, after in itertools.pairwise(self._python)]
         return MarkedStep(
-            self._tick, self._start, end, self._began, self._ended, python, self._cpu, self._python_cpu
+            self._tick, self._start, end, self._began, self._ended, python, self._cpu, self._python_cpu, edges
         )
 
     def _marked(self, original: Callable[..., T]) -> Callable[..., T]:
         now, note_start, note_end = clock.real_ns, self._began.append, self._ended.append
         totals, note_python = self._totals, self._python.append
-        ended, long_gaps, used = self._ended, self._long_gaps, time.thread_time_ns
+        ended, timed_gaps, used = self._ended, self._timed_gaps, time.thread_time_ns
         since, cpu = self._cpu_since, self._python_cpu
 
         def run(*args: object) -> T:
@@ -119,7 +127,7 @@ class Marking(Patches):
             note_end(now())
             note_start(started)
             note_python(totals[PYTHON])
-            if place + 1 in long_gaps:
+            if place + 1 in timed_gaps:
                 since[place + 1] = used()
             return result
 
@@ -160,11 +168,15 @@ class OwnOps(NamedTuple):
     gaps: frozenset[int] = frozenset()
     # Ops that wait for the input: only the Python before them goes.
     waits: frozenset[int] = frozenset()
+    # Whether they are the call of a step of Keras' `fit`: the Python around the call is Keras' loop, and stays.
+    in_fit: bool = False
     # Whether long Python between these ops, too, is the program's own work, which stays.
     apart: bool = False
 
     def python_that_stays(self, place: int, python: float) -> float:
-        """Of the program's own Python before the op at a place, what stays."""
+        """Of the Python before the op at a place, what stays."""
+        if self.in_fit and place in self.waits:
+            return math.inf
         if self.apart:
             # The loop goes with its calls, but not what is work by itself.
             return python if python > LONG_PYTHON_NS else 0.0
@@ -188,7 +200,7 @@ def part_of(marks: Sequence[MarkedStep], ops: int, own: OwnOps) -> PartOfStep | 
     if len(counted) >= LEAST_MARKS:
         alike = counted
     always = frozenset.intersection(*(frozenset(mark.python_cpu) for mark in alike))
-    gaps = _without_interruptions([_gaps(mark) for mark in alike], always)
+    gaps = _without_interruptions([_gaps(mark, own.in_fit) for mark in alike], always)
     runs = _without_interruptions([_runs(mark) for mark in alike])
     pythons = _without_interruptions([mark.python for mark in alike])
     for place in own.waits:
@@ -207,11 +219,15 @@ def part_of(marks: Sequence[MarkedStep], ops: int, own: OwnOps) -> PartOfStep | 
     return PartOfStep(steps, parts)
 
 
-def _gaps(mark: MarkedStep) -> list[int]:
-    """From the end of each op to the beginning of the next, and from the last to the step's end."""
+def _gaps(mark: MarkedStep, in_fit: bool = False) -> list[int]:
+    """From the end of each op to the beginning of the next, and from the last to the step's end.
+
+    What is before and after a call of `fit` is little, and stays: an interruption there would be most of it.
+    """
     ends, starts = [mark.start, *mark.ended], [*mark.began, mark.end]
     times = [start - end for end, start in zip(ends, starts, strict=True)]
-    return [min(ns, mark.python_cpu.get(place, ns)) for place, ns in enumerate(times)]
+    counted = {**mark.edges_cpu, **mark.python_cpu} if in_fit else mark.python_cpu
+    return [min(ns, counted.get(place, ns)) for place, ns in enumerate(times)]
 
 
 def _runs(mark: MarkedStep) -> list[int]:

@@ -165,6 +165,8 @@ class Rebuilt:
     function: CompiledFunction
     arguments: tuple[Tensor, ...]
     outputs: tuple[int, ...]
+    # Which of the step's values its arguments are, where they are such values.
+    taken: tuple[int, ...] = ()
 
     def __call__(self) -> Sequence[Tensor]:
         outputs: Sequence[Tensor] = self.function(*self.arguments)
@@ -194,7 +196,7 @@ def rebuild(step: RecordedStep, ops: Sequence[RecordedOp], frozen: bool = False)
         return [tf.identity(values[number]) for number in outputs]
 
     function = tf.function(body, autograph=False)
-    return Rebuilt(function, tuple(step.values[n] for n in arguments), tuple(outputs))
+    return Rebuilt(function, tuple(step.values[n] for n in arguments), tuple(outputs), tuple(arguments))
 
 
 def rebuild_as_loop(step: RecordedStep, ops: Sequence[RecordedOp], turns: int) -> Rebuilt:

@@ -39,7 +39,7 @@ from stoker.files import replacing
 from stoker.tf_internals import eager, recorded_ops
 from stoker.tf_internals.types import ProtoMessage, Tensor, Variable
 
-_SCHEMA = 1
+_SCHEMA = 2
 _CONTENTS = "steps.json"
 # Of one function, so many graphs are saved.
 _MAX_GRAPHS = 64
@@ -284,5 +284,7 @@ def _refuse_conversion() -> Tensor:
 
 
 def _mark(data: Json) -> MarkedStep:
-    cpu, python_cpu = ({int(n): ns for n, ns in data[name].items()} for name in ("cpu", "python_cpu"))
-    return MarkedStep(**{**data, "cpu": cpu, "python_cpu": python_cpu})
+    by_place = {
+        name: {int(n): ns for n, ns in data[name].items()} for name in ("cpu", "python_cpu", "edges_cpu")
+    }
+    return MarkedStep(**{**data, **by_place})

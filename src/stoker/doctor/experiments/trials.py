@@ -7,6 +7,7 @@ from functools import partial
 
 from stoker.doctor.experiments.calls_alone import calls_alone
 from stoker.doctor.experiments.checking import check_rebuilt, set_variables
+from stoker.doctor.experiments.fit_steps import call_with_iterator, list_ops_of_call
 from stoker.doctor.experiments.host_batches import resident_data
 from stoker.doctor.experiments.marking import OwnOps
 from stoker.doctor.experiments.predictions import call_in_place_of_predict
@@ -34,7 +35,7 @@ _TURNS = 256
 
 
 def function_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """The eager ops of the finding's function in one compiled function."""
+    """The eager ops of the finding's function in one compiled function; in `fit`, all that Keras would compile."""
     return _as_graph(step, [op for op in step.ops() if is_in_function(op.stack, finding)])
 
 
@@ -44,6 +45,9 @@ def line_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
 
 
 def _as_graph(step: RecordedStep, chosen: Sequence[RecordedOp]) -> RepairTrial:
+    own = {id(op) for op in chosen}
+    call = [] if own.isdisjoint(map(id, list_ops_of_call(step))) else list_ops_of_call(step)
+    chosen = call or chosen
     ops = [op for op in chosen if not is_input(op)]
     if len(ops) < _FEW_OPS:
         raise CannotRebuildStep("the recorded step holds too few of its ops")
@@ -52,13 +56,17 @@ def _as_graph(step: RecordedStep, chosen: Sequence[RecordedOp]) -> RepairTrial:
     rebuilt = rebuild(step, ops)
     checked = rebuild(step, ops, frozen=True) if any(is_random(op) for op in ops) else rebuilt
     check_rebuilt(step, ops, checked)
+    if call:
+        rebuilt = call_with_iterator(step, call[0], rebuilt)
     prepare = partial(set_variables, step.before)
     covers = len(ops) / sum(not is_input(op) for op in step.ops())
     return RepairTrial(
         Way(replay(step, list_repeatable(step, ops)), prepare),
         Way(rebuilt, prepare),
         covers=covers,
-        replaces=OwnOps(places_of(ops), waits=places_of(op for op in chosen if is_input(op))),
+        replaces=OwnOps(
+            places_of(ops), waits=places_of(op for op in chosen if is_input(op)), in_fit=bool(call)
+        ),
     )
 
 

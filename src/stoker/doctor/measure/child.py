@@ -18,7 +18,7 @@ from stoker.doctor.measure.run import MeasuredRun
 from stoker.doctor.measure.step_experiments import StepExperiments
 from stoker.doctor.probes.session import Session
 from stoker.printing import print_note
-from stoker.records import ExperimentRow, Record
+from stoker.records import Record
 from stoker.tracking.store import inherited, record_files
 
 ExceptHook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
@@ -83,11 +83,11 @@ class Attachment:
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
             print_note(f"the record could not be saved ({type(error).__name__}: {error})")
 
-    def _experiment(self, record: Record) -> list[ExperimentRow]:
-        """Time the repairs of what was found; all patches of TensorFlow are out meanwhile."""
+    def _experiment(self, record: Record) -> Record:
+        """The record with the repairs timed; all patches of TensorFlow are out meanwhile."""
         crashed = getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None
         if self._experiments is None or crashed:
-            return []
+            return record
         self._experiments.stop()
         self._session.detach()
         for stream in (sys.stdout, sys.stderr):
@@ -96,7 +96,7 @@ class Attachment:
                 stream.flush()
         if self._settings.keeps_step:
             self._experiments.keep(record, record_files.steps_path_of(self._run.path))
-        return self._experiments.run(record)
+        return self._experiments.add_to(record)
 
 
 def attach(text: str) -> None:

@@ -21,7 +21,7 @@ from stoker.doctor.diagnosis.timeline import timeline_of
 from stoker.doctor.measure.heartbeat import Heartbeat
 from stoker.doctor.probes.measurements import Books, Measurements
 from stoker.doctor.probes.parts.windows import WindowsPart
-from stoker.records import ExperimentRow, ProfilerEvent, ProfilerWindow, Record
+from stoker.records import ProfilerEvent, ProfilerWindow, Record
 from stoker.tracking.store import record_files
 
 if TYPE_CHECKING:
@@ -120,13 +120,12 @@ class MeasuredRun:
 
             measured.end(self._kept, made)
 
-    def hand_over(self, experiment: Callable[[Record], list[ExperimentRow]] | None = None) -> None:
-        """Close the books and save them for the process that knows how this one ends; add what `experiment` gives."""
+    def hand_over(self, experiment: Callable[[Record], Record] | None = None) -> None:
+        """Close the books and save them for the process that knows how this one ends; then what `experiment` adds."""
         made = self._record(self._close(), "ended")
         self._write(made)
-        rows = experiment(made) if experiment is not None else []
-        if rows:
-            self._write(_with_rows(made, rows))
+        if experiment is not None and (tried := experiment(made)) is not made:
+            self._write(tried)
 
     def abandon(self, wait: bool = True) -> None:
         """Leave TensorFlow as it was and save nothing. Call it without `wait` from the heartbeat's own thread."""
@@ -168,15 +167,10 @@ def _with_experiments(made: Record, experiments: StepExperiments) -> Record:
     """The record with what was timed. A fault of ours in it must not reach the program, which goes on."""
     try:
         # In a context of its own: a guard around the loop must not hear of it.
-        rows = contextvars.Context().run(experiments.run, made)
+        return contextvars.Context().run(experiments.add_to, made)
     except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
         note = f"repairs could not be timed ({type(error).__name__}: {error}); prices are modelled"
         return dataclasses.replace(made, notes=[*made.notes, note])
-    return _with_rows(made, rows) if rows else made
-
-
-def _with_rows(made: Record, rows: list[ExperimentRow]) -> Record:
-    return dataclasses.replace(made, tables=dataclasses.replace(made.tables, experiments=rows))
 
 
 def finish_record(made: Record, exit_code: int) -> Record:

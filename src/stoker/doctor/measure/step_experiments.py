@@ -5,6 +5,7 @@ This module is imported before the program starts, so it imports little and Tens
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import threading
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 from stoker.doctor.attach.sites import USER, Sites
 from stoker.doctor.experiments.recording import StepRecorder
 from stoker.printing import print_note
-from stoker.records import ExperimentRow, Record
+from stoker.records import Record
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.session import Session
@@ -75,20 +76,33 @@ class StepExperiments:
         print_note(f"no step was kept: {why}", prefix="\nstoker  ")
         return None
 
-    def run(self, record: Record) -> list[ExperimentRow]:
-        """Time the repairs of what was found. The session's patches of TensorFlow must be out."""
-        if (
-            self._seconds == 0.0
-            or not self._steps.recorded
-            or not are_other_threads_idle(self._session.recorder.sites)
-        ):
-            return []
+    def add_to(self, record: Record) -> Record:
+        """The record with what the repairs of its findings were timed to take, or with the reason why none was.
+
+        The session's patches of TensorFlow must be out.
+        """
+        if self._seconds == 0.0 or not record.findings:
+            return record
         # Not before: every import is paid before the program starts. Not after Ctrl-C either: importing a dataclass
         # executes source, and then Python forgets that it has to end by the signal.
-        from stoker.doctor.experiments.laboratory import ExperimentTerms, run_experiments
+        from stoker.doctor.experiments.laboratory import ExperimentTerms, list_worth_timing, run_experiments
 
-        terms = ExperimentTerms(self._seconds, self._say if self._announced else None, self._goes_on)
-        return run_experiments(record, list(self._steps.recorded.values()), terms)
+        why = self._why_not()
+        if why is None:
+            terms = ExperimentTerms(self._seconds, self._say if self._announced else None, self._goes_on)
+            rows = run_experiments(record, list(self._steps.recorded.values()), terms)
+            return dataclasses.replace(record, tables=dataclasses.replace(record.tables, experiments=rows))
+        if not list_worth_timing(record):
+            return record
+        return dataclasses.replace(record, notes=[*record.notes, f"prices are modelled: {why}"])
+
+    def _why_not(self) -> str | None:
+        """Why nothing can be timed; None if it can."""
+        if not self._steps.recorded:
+            return "no step was recorded (there were too few, or one was too large)"
+        if not are_other_threads_idle(self._session.recorder.sites):
+            return "another thread of the program was still at work"
+        return None
 
     def _say(self, seconds: float) -> None:
         lead = "" if self._goes_on else "\n"

@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING
 from stoker.doctor.check.edits import indentation, insert_line, tensorflow_name
 from stoker.doctor.check.rule import Fix, Problem, Rule
 from stoker.doctor.check.source.facts import Analysis, At, Call, TapeStep
-from stoker.doctor.check.source.names import dotted_name, last_name
-from stoker.doctor.check.source.values import Py
 from stoker.doctor.stalls.shared.as_graph import AsGraph
+from stoker.doctor.stalls.shared.eager_switch import is_host_call, switches_to_eager, turn_graphs_on
 from stoker.doctor.stalls.shared.eager_work import eager_steps
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
     from stoker.doctor.stalls.shared.draft import Draft
-
-_SWITCHES = frozenset({"tf.config.run_functions_eagerly", "tf.config.experimental_run_functions_eagerly"})
-# What only works, or only does what it says, outside a graph.
-_EAGER_ONLY = frozenset(
-    {"numpy", "item", "tolist", "print", "append", "extend", "write", "assign_moving", "train_on_batch"}
-)
-_HOST_MODULES = ("np.", "numpy.", "random.", "time.", "math.", "plt.", "wandb.", "logging.", "logger.", "os.")
 
 
 class EagerTrainStep(Rule):
@@ -48,7 +40,10 @@ class EagerTrainStep(Rule):
     fix_safety = (
         "Decorating the function with `@tf.function` is unsafe: Python code in it then runs only while it "
         "is traced. It is offered only where the function prints nothing, reads no tensor, calls no NumPy and changes "
-        "no Python state. Dropping `run_eagerly=True` is unsafe for the same reason."
+        "no Python state. Taking out `run_eagerly=True`, `run_eagerly = True` on a model, or "
+        "`tf.config.run_functions_eagerly(True)` is unsafe for the same reason. It is offered only where the file "
+        "shows nothing that needs Python in what would then be compiled: a `train_step` or `call` of its own, a "
+        "loss or metric named in `compile`, a function under `@tf.function`."
     )
     known_problems = (
         "A function that no checked file calls is judged by its body alone; a caller elsewhere "
@@ -68,22 +63,13 @@ class EagerTrainStep(Rule):
             if isinstance(fact, TapeStep) and fact.at.repeated and not fact.at.graph:
                 message = "the train step runs op by op: nothing compiles the function around this tape"
                 yield self.problem(fact.at, message, add_decorator(fact.at))
-            elif isinstance(fact, Call) and _switches_to_eager(fact):
-                yield self.problem(fact.at, "graphs are switched off: every step runs op by op")
+            elif isinstance(fact, Call) and switches_to_eager(fact):
+                message = "graphs are switched off: every step runs op by op"
+                yield self.problem(fact.at, message, turn_graphs_on(fact))
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Functions with a tape whose step runs op by op."""
         return eager_steps(m)
-
-
-def _switches_to_eager(fact: Call) -> bool:
-    if fact.name in _SWITCHES:
-        value = fact.argument(0, "run_eagerly")
-        return not (isinstance(value, Py) and value.const is False)
-    if fact.name == "run_eagerly=True":
-        return True
-    value = fact.keywords.get("run_eagerly")
-    return fact.name == "model.compile" and isinstance(value, Py) and value.const is True
 
 
 def add_decorator(at: At) -> Fix | None:
@@ -104,13 +90,7 @@ def add_decorator(at: At) -> Fix | None:
 
 def _can_compile(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
-        name = dotted_name(node.func)
-        if last_name(node.func) in _EAGER_ONLY or name.startswith(_HOST_MODULES):
-            return False
-        return not (
-            isinstance(node.func, ast.Name)
-            and node.func.id in ("float", "int", "bool", "str", "open", "round")
-        )
+        return not is_host_call(node)
     if isinstance(node, (ast.AugAssign, ast.Assign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return not any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in targets)
