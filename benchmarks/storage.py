@@ -1,11 +1,12 @@
 """What rows from a bucket cost against rows on this disk: the first epoch, later ones, and the plain download.
 
 A real S3 server (moto's, a process of its own) on loopback holds Parquet files. Each figure is the median of several
-rounds, each in a process of its own, by the wall clock and in CPU time of that process:
+rounds, each in a process of its own, by the wall clock and in CPU time of that process. What a process needs once (the
+imports, the client of the server) is not timed:
 
 - `download`: the same bytes by parallel GETs (s3fs, 16 at a time) into memory: what `aws s3 cp` would wait for;
 - `copy`: `stoker.storage.local_path` with an empty cache;
-- `first epoch`: `stoker.data.parquet` of the URL with an empty cache, and one pass;
+- `first epoch`: `stoker.data.parquet` of the URL with an empty cache, and one pass; `first local epoch` of local files;
 - `local epoch`, `warm epoch`: a pass over rows read before, from local files and from the URL.
 """
 
@@ -42,6 +43,9 @@ elif kind == "copy":
 else:
     import stoker, tensorflow, pyarrow.parquet
     stoker.data.parquet
+    if where.startswith("s3"):
+        import fsspec
+        fsspec.core.url_to_fs(where)
 if kind.endswith("epoch") and kind != "first epoch":
     dataset = read()
     spend(dataset)
@@ -115,6 +119,9 @@ def main() -> None:
     print(
         f"{total / 1e6:.0f} MB in {FILES} files, {ROUNDS} rounds, {time.perf_counter() - started:.0f} s in all"
     )
+    first, local_first = ([wall for wall, _ in times[kind]] for kind in ("first epoch", "first local epoch"))
+    ratios = [one / other for one, other in zip(first, local_first, strict=True)]
+    print(f"first epoch / first local epoch, by round: {' '.join(f'{one:.2f}' for one in ratios)}")
     print(f"{'':18} {'wall s':>8} {'least':>8} {'most':>8} {'CPU s':>8}")
     for kind, found in times.items():
         walls = [wall for wall, _ in found]
