@@ -214,7 +214,10 @@ def test_a_peer_that_the_scheduler_starts_is_named_if_it_never_comes(
     )
 
 
-def test_sigterm_reaches_all_workers_and_their_answer_is_the_jobs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("warning", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_warning_reaches_all_workers_and_their_answer_is_the_jobs(
+    tmp_path: Path, warning: signal.Signals
+) -> None:
     # Not sys.exit: Python may be in code that ignores SystemExit, such as a callback of the garbage collector.
     program = """
 signal.signal(signal.SIGTERM, lambda *_: os._exit(75))
@@ -223,7 +226,7 @@ time.sleep(1000)
 """
     with start_job(tmp_path, program, "-n", "2") as job:
         wait_for_notes(tmp_path, "ready", 2)
-        job.terminate()
+        job.send_signal(warning)
         _, stderr = job.communicate()
     assert (job.returncode, stderr.splitlines()[-1]) == (
         75,

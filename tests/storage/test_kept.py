@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +16,9 @@ import pytest
 
 from stoker import storage
 from stoker.errors import ArgumentError, StokerError, UnavailableError
-from stoker.storage import kept
+from stoker.storage import fetching
 from tests.storage.buckets import Bucket
+from tests.support import HANGS_S
 
 FAULTS = ["500", "503", "cut", "short"]
 
@@ -40,7 +42,7 @@ def test_bytes_survive_a_bad_server(bucket: Bucket, fault: str) -> None:
 
 
 def test_large_files_come_in_parts(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "PART_BYTES", 1 << 16)
+    monkeypatch.setattr(fetching, "PART_BYTES", 1 << 16)
     content = _content(10 * (1 << 16) + 17)
     url = bucket.put("large.bin", content)
     bucket.proxy.fault = lambda method, path, count: (
@@ -157,6 +159,53 @@ def test_processes_fetch_a_file_once(bucket: Bucket) -> None:
     for user in users:
         assert user.communicate()[0] == "1000\n"
     assert bucket.proxy.gets() == 1
+
+
+EARLY = """
+import sys
+from stoker import storage
+for _ in range(2):
+    fetch, paths = storage.begin_copy(sys.argv[1], ("",))
+    print(*(path.name + "=" + path.read_text() for path in storage.arriving(paths)), flush=True)
+"""
+
+
+def test_processes_that_read_files_as_they_arrive_fetch_them_once(bucket: Bucket) -> None:
+    for number in range(4):
+        bucket.put(f"f/{number}", f"content {number}".encode())
+    bucket.put("f/.hidden", b"x")
+    command = [sys.executable, "-c", EARLY, f"{bucket.url}/f/[0-9]*"]
+    users = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    line = " ".join(f"{number}=content {number}" for number in range(4))
+    for user in users:
+        assert user.communicate()[0] == f"{line}\n{line}\n"
+    assert bucket.proxy.gets() == 4
+
+
+LEAVES = """
+import sys
+from stoker import storage
+fetch, paths = storage.begin_copy(sys.argv[1], ("",))
+print(next(storage.arriving(paths)).read_text())
+"""
+
+
+def test_a_program_that_ends_does_not_wait_for_what_it_fetches(bucket: Bucket) -> None:
+    for number in range(4):
+        bucket.put(f"f/{number}", f"content {number}".encode())
+    ended, held = threading.Event(), list[bool]()
+
+    def hold(method: str, path: str, count: int) -> str:
+        if method == "GET" and path.endswith("f/3"):
+            held.append(ended.wait(HANGS_S))
+        return ""
+
+    bucket.proxy.fault = hold
+    command = [sys.executable, "-c", LEAVES, f"{bucket.url}/f"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    ended.set()
+    assert (process.returncode, process.stdout, process.stderr) == (0, "content 0\n", "")
+    assert False not in held
 
 
 def test_a_process_killed_while_it_fetches_leaves_nothing_that_counts(bucket: Bucket) -> None:

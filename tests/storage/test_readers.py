@@ -18,6 +18,7 @@ from stoker.cli.serve import _parse_model
 from stoker.errors import ArgumentError
 from stoker.serve.bundle import locate
 from tests.storage.buckets import Bucket
+from tests.support import wait_until
 
 pytestmark = pytest.mark.tensorflow
 pytest.importorskip("pyarrow")
@@ -168,3 +169,70 @@ def test_a_half_uploaded_bundle_is_none(bucket: Bucket, tmp_path: Path) -> None:
     bucket.put("half/saved_model/saved_model.pb", b"x")
     with pytest.raises(stoker.BundleError, match=r"has no bundle\.json"):
         stoker.Predictor(f"{bucket.url}/half")
+
+
+ROWS = 40
+
+
+def _write_two(local: Path, start: int = 0) -> None:
+    for part in range(2):
+        rows = "".join(f"{start + part * ROWS + row},{row}\n" for row in range(ROWS))
+        (local / f"{part}.csv").write_text("x,y\n" + rows)
+
+
+def _hold_second_file(
+    bucket: Bucket, cache: Path, meanwhile: Callable[[], None] = lambda: None
+) -> list[bool]:
+    """The second file is sent only when rows of the first are written; what is returned says whether they were."""
+    seen: list[bool] = []
+
+    def hold(method: str, path: str, count: int) -> str:
+        if method == "GET" and path.endswith("/1.csv") and not seen:
+            wait_until(lambda: any(cache.glob("*.new/*.bin")))
+            meanwhile()
+            seen.append(True)
+        return ""
+
+    bucket.proxy.fault = hold
+    return seen
+
+
+def test_files_are_parsed_while_the_next_are_fetched(bucket: Bucket, tmp_path: Path) -> None:
+    cache, local = tmp_path / "rows", tmp_path / "data"
+    local.mkdir()
+    _write_two(local)
+    bucket.put_tree(local, "data/")
+    seen = _hold_second_file(bucket, cache)
+    read = stoker.data.csv(f"{bucket.url}/data/*.csv", label="y", shuffle=True, cache=cache)
+    assert seen == [True]
+    assert _batches(read) == _batches(stoker.data.csv(local, label="y", shuffle=True))
+
+
+def test_a_file_that_changes_after_it_was_parsed_is_read_again(bucket: Bucket, tmp_path: Path) -> None:
+    cache, local = tmp_path / "rows", tmp_path / "data"
+    local.mkdir()
+    _write_two(local)
+    bucket.put_tree(local, "data/")
+
+    def change() -> None:
+        _write_two(local, 1000)
+        bucket.put_tree(local, "data/")
+
+    seen = _hold_second_file(bucket, cache, change)
+    read = stoker.data.csv(f"{bucket.url}/data", label="y", cache=cache)
+    assert seen == [True]
+    assert _batches(read) == _batches(stoker.data.csv(local, label="y"))
+
+
+def test_the_fault_of_a_file_is_named_while_others_are_on_their_way(bucket: Bucket) -> None:
+    bucket.put("data/0.csv", b"x,y\n1,2\n3\n")
+    bucket.put("data/1.csv", b"x,y\n1,2\n")
+    with pytest.raises(ArgumentError, match=r"0\.csv, row 2: a row has 1 field where the header has 2"):
+        stoker.data.csv(f"{bucket.url}/data")
+    bucket.put("data/0.csv", b"x,y\n1,2\n")
+    bucket.put("data/1.csv", b"x,y\n3,4\n")
+    bucket.proxy.fault = lambda method, path, count: "403" if path.endswith("1.csv") else ""
+    with pytest.raises(ArgumentError, match=r"1\.csv: access denied"):
+        stoker.data.csv(f"{bucket.url}/data")
+    bucket.proxy.clear()
+    assert stoker.data.csv(f"{bucket.url}/data").rows == 2

@@ -21,6 +21,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stoker.cli._launch import options
+from stoker.cli._launch.metrics import keep_metrics
 from stoker.doctor.report import output
 from stoker.errors import UsageError
 from stoker.files import JOBS
@@ -49,14 +50,10 @@ def run(args: argparse.Namespace) -> int:
     if scheduler.must_submit():
         print_note(scheduler.submit(request, JOBS / record_files.new_id()))
         return 0
-    return _supervise(
-        request, scheduler.plan(request), scheduler.count_restarts(), args.price, quiet=args.quiet
-    )
+    return _supervise(request, scheduler.plan(request), scheduler.count_restarts(), args)
 
 
-def _supervise(
-    request: JobRequest, plan: LaunchPlan, restarts: int, price: Price | None, *, quiet: bool
-) -> int:
+def _supervise(request: JobRequest, plan: LaunchPlan, restarts: int, args: argparse.Namespace) -> int:
     """Run the job to its end here."""
     limits, job_id = request.limits, record_files.new_id()
     if plan.place is not None:
@@ -64,11 +61,13 @@ def _supervise(
         limits, job_id = dataclasses.replace(limits, max_restarts=0), os.environ.get(JOB) or job_id
     job = LaunchJob(job_id, request.target, request.ledger, plan.place, restarts)
     try:
-        view = JobView(JOBS / job.id, sys.stdout, sys.stderr, quiet=quiet)
+        view = JobView(JOBS / job.id, sys.stdout, sys.stderr, quiet=args.quiet)
     except OSError as error:
         raise UsageError(f"cannot write to {JOBS} ({error.strerror}): run from another directory") from None
     supervisor = Supervisor(job, plan, limits, view)
-    code = supervisor.run()
+    price: Price | None = args.price
+    with keep_metrics(args.metrics, view.directory, price):
+        code = supervisor.run()
     if request.ledger:
         # Half of the start-up time of this command, and few jobs need it.
         from stoker.cli._launch import ledger

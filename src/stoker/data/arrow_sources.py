@@ -16,6 +16,7 @@ from stoker.data.ingest import FileSource
 from stoker.data.misfits import conform, convert_from_python
 from stoker.data.odd_cells import replace_missing
 from stoker.errors import ArgumentError
+from stoker.storage import arriving
 
 _ROWS = 1 << 16
 # Enough rows to tell a category from text; the file itself has the types.
@@ -58,9 +59,10 @@ class ParquetFiles(FileSource):
     """Parquet files with the same columns."""
 
     def columns(self) -> list[Column]:
-        with _explain_errors(self.paths[0]), pq.ParquetFile(self.paths[0], memory_map=True) as file:
+        first = self._first()
+        with _explain_errors(first), pq.ParquetFile(first, memory_map=True) as file:
             schema, gaps = file.schema_arrow, _find_columns_with_gaps(file.metadata)
-            check_different(schema.names, str(self.paths[0]))
+            check_different(schema.names, str(first))
             sample = next(file.iter_batches(_SAMPLE_ROWS), None)
         if sample is None:
             sample = pa.RecordBatch.from_pylist([], schema=schema)
@@ -70,7 +72,7 @@ class ParquetFiles(FileSource):
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         names = [column.name for column in columns]
-        for path in self.paths:
+        for path in arriving(self.paths):
             with _explain_errors(path):
                 file = pq.ParquetFile(path, memory_map=True, read_dictionary=_texts(path, columns))
             with file:

@@ -23,7 +23,7 @@ from stoker.data.columns import DataWarning
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError, check_local_path
 from stoker.files import user_cache
-from stoker.storage import origin_of
+from stoker.storage import arriving, origin_of, version_of
 from stoker.storage.room import hold_lock
 
 # A directory; None for the user's cache directory, False to keep the store in memory.
@@ -39,7 +39,10 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def read_file_state(path: Path) -> list[Any]:
-    """A file's path or URL, size, modification time and a hash: something changes when the file does."""
+    """A file's path or URL, and its version, or its size, time and a hash: something changes when the file does."""
+    if (version := version_of(path)) is not None:
+        return [origin_of(path), version]
+    (path,) = arriving([path])
     about = path.stat()
     with path.open("rb") as file:
         digest = hashlib.blake2b(file.read(_END), digest_size=16)

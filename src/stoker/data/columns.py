@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +38,14 @@ EXACT = 2**53
 
 class DataWarning(UserWarning):
     """The data can be read, but the caller should know something about it."""
+
+
+def warn_caller(message: str) -> None:
+    """Warn of data at the line that called Stoker."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("stoker."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, DataWarning, stacklevel=level)
 
 
 class Widen(Exception):

@@ -24,6 +24,7 @@ from stoker.data.misfits import KIND_WORDS, explain_too_large, is_whole, refuse,
 from stoker.data.odd_cells import find_odd_cells, replace_missing
 from stoker.data.paths import PACKED, explain_unreadable
 from stoker.errors import ArgumentError
+from stoker.storage import arriving
 from stoker.units import quantity
 
 # These separate rows or surround fields.
@@ -83,7 +84,7 @@ class CsvFiles(FileSource):
         self._notes: list[str] = []
 
     def columns(self) -> list[Column]:
-        path = self.paths[0]
+        path = self._first()
         while True:
             try:
                 with self._explain_errors(path):
@@ -222,7 +223,7 @@ class CsvFiles(FileSource):
             include_columns=names,
             null_values=self._absent,
         )
-        for path in self.paths:
+        for path in arriving(self.paths):
             if self._one_column:
                 # With one column, the number of fields does not show that returns break the rows.
                 self._finds_lone_returns(path)

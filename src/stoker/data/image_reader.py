@@ -74,7 +74,7 @@ def images(
     options = Passes(batch_size, shuffle, seed, validation_split, shard, drop_remainder)
     parts = orders(store.rows, options)
     counts = np.bincount(store.array("classes"), minlength=len(names))
-    warn_of_single_examples(os.fspath(directory), names, counts, stacklevel=3)
+    warn_of_single_examples(os.fspath(directory), names, counts)
 
     def make(order: Order) -> Dataset:
         change = augmenting.change(augment, label_mode is not None) if order.part != "held out" else None

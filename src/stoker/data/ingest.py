@@ -22,6 +22,7 @@ from stoker.data.columns import EXACT, MOST_CATEGORIES, Column, Restart, Widen
 from stoker.data.paths import name_files
 from stoker.data.store import Store, StoreMeta, Writer
 from stoker.errors import ArgumentError
+from stoker.storage import arriving
 
 _DTYPES: dict[pa.DataType, type[np.generic]] = {
     pa.float64(): np.float64,
@@ -73,6 +74,10 @@ class FileSource:
     def __init__(self, paths: list[Path], missing: tuple[str, ...] = ()) -> None:
         self.paths, self.name, self._missing = paths, name_files(paths), missing
         self._least_block = 0
+
+    def _first(self) -> Path:
+        """The first file, once it is there."""
+        return next(arriving(self.paths))
 
     def fingerprint(self) -> list[Any]:
         return [cache.read_file_state(path) for path in self.paths]

@@ -18,6 +18,7 @@ from stoker.data.misfits import refuse
 from stoker.data.odd_cells import replace_missing
 from stoker.data.paths import explain_unreadable
 from stoker.errors import ArgumentError
+from stoker.storage import arriving
 
 # Bytes that tell what a JSON file begins with.
 _START = 1 << 10
@@ -42,7 +43,7 @@ class JsonLines(FileSource):
         return pajson.ReadOptions(block_size=max(BLOCK, self._least_block))
 
     def columns(self) -> list[Column]:
-        path = self.paths[0]
+        path = self._first()
         try:
             sample = next(iter(pajson.open_json(str(path), self._make_read_options())), None)
         except pa.ArrowInvalid as error:
@@ -90,7 +91,7 @@ class JsonLines(FileSource):
             explicit_schema=pa.schema(fields),
             unexpected_field_behavior="error" if self._strict else "ignore",
         )
-        for path in self.paths:
+        for path in arriving(self.paths):
             blocks: Iterator[pa.RecordBatch] | None = None
             while True:
                 try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -10,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from stoker.data.array_types import Array
-from stoker.data.columns import Column, DataWarning, from_store
+from stoker.data.columns import Column, from_store, warn_caller
 from stoker.data.statistics import places
 from stoker.data.store import Store
 from stoker.errors import ArgumentError
@@ -84,22 +83,18 @@ def label_of(store: Store, column: Column, mode: str, name: str, label_name: str
     classes, counts, codes = _classes(store, column)
     if mode == "binary" and len(classes) != 2:
         raise ArgumentError(f"label_mode='binary' needs 2 classes, but {column.name} has {len(classes)}")
-    warn_of_single_examples(column.name, classes, counts, stacklevel=6)
+    warn_of_single_examples(column.name, classes, counts)
     return Label(column, "int" if mode == "auto" else mode, classes, codes)
 
 
-def warn_of_single_examples(
-    where: str, classes: Sequence[ClassName], counts: Array | list[int], stacklevel: int
-) -> None:
+def warn_of_single_examples(where: str, classes: Sequence[ClassName], counts: Array | list[int]) -> None:
     """Name a class with a single row, which serves for training or testing but not both, and count the others."""
     lonely = [one for one, count in zip(classes, counts, strict=True) if count == 1]
     if lonely:
         more = f", and so have {len(lonely) - 1:,} more" if len(lonely) > 1 else ""
-        warnings.warn(
+        warn_caller(
             f"class {lonely[0]!r} of {where} has a single example{more}: "
-            "it can be used for training or testing, not both",
-            DataWarning,
-            stacklevel=stacklevel,
+            "it can be used for training or testing, not both"
         )
 
 

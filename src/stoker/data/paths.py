@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from stoker import storage
 from stoker.errors import ArgumentError, check_local_path
@@ -21,6 +24,31 @@ PACKED = (".gz", ".bz2", ".zst")
 TARS = (".tar", ".tar.gz", ".tgz")
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+# What a reader is fetching that parses files as they arrive; None where all files must be there.
+_begun: ContextVar[list[storage.Fetch] | None] = ContextVar("begun", default=None)
+
+
+def parses_as_files_arrive(read: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """A reader that opens its files through `storage.arriving`: `files` names them before they are fetched."""
+
+    @functools.wraps(read)
+    def read_early(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        begun: list[storage.Fetch] = []
+        before = _begun.set(begun)
+        try:
+            return read(*args, **kwargs)
+        except ArgumentError:
+            # Files of two versions may not fit together: then nothing that was found counts.
+            if not storage.has_changed(begun):
+                raise
+        finally:
+            _begun.reset(before)
+        # All files of one version are there before the first is opened.
+        return read(*args, **kwargs)
+
+    return read_early
 
 
 def files(paths: Paths, suffixes: tuple[str, ...], cache_bytes: int | None = None) -> list[Path]:
@@ -35,14 +63,14 @@ def files(paths: Paths, suffixes: tuple[str, ...], cache_bytes: int | None = Non
         ArgumentError: there are none.
     """
     if isinstance(paths, str | os.PathLike):
-        return _find(_resolve_local(os.fspath(paths), suffixes, cache_bytes), suffixes)
+        return _find(os.fspath(paths), suffixes, cache_bytes)
     try:
         given = [os.fspath(one) for one in paths]
     except TypeError:
         raise ArgumentError(f"give a path, a glob or a list of these, not {type(paths).__name__}") from None
     if not given:
         raise ArgumentError("the list of paths is empty: give at least one")
-    return [path for one in given for path in _find(_resolve_local(one, suffixes, cache_bytes), suffixes)]
+    return [path for one in given for path in _find(one, suffixes, cache_bytes)]
 
 
 def name_files(files: list[Path]) -> str:
@@ -80,14 +108,19 @@ def local_tree(
     return Path(text).expanduser()
 
 
-def _resolve_local(text: str, suffixes: tuple[str, ...], cache_bytes: int | None) -> str:
-    if storage.is_url(text):
-        return storage.local_path(text, suffixes, deep=False, cache_bytes=cache_bytes)
-    check_local_path(text)
-    return text
+def _find(text: str, suffixes: tuple[str, ...], cache_bytes: int | None) -> list[Path]:
+    if not storage.is_url(text):
+        check_local_path(text)
+        return _find_local(text, suffixes)
+    begun = _begun.get()
+    if begun is None or "**" in text:
+        return _find_local(storage.local_path(text, suffixes, deep=False, cache_bytes=cache_bytes), suffixes)
+    fetch, paths = storage.begin_copy(text, suffixes, cache_bytes)
+    begun.append(fetch)
+    return paths
 
 
-def _find(text: str, suffixes: tuple[str, ...]) -> list[Path]:
+def _find_local(text: str, suffixes: tuple[str, ...]) -> list[Path]:
     path = Path(text).expanduser()
     if path.is_file():
         return [path]

@@ -52,6 +52,7 @@ class FileOptions(RowOptions, total=False):
     cache: CachePlace
 
 
+@found.parses_as_files_arrive
 def csv(
     paths: found.Paths,
     label: str | None = None,
@@ -122,6 +123,7 @@ def csv(
     return table(source, options, [sep, encoding])
 
 
+@found.parses_as_files_arrive
 def parquet(
     paths: found.Paths,
     label: str | None = None,
@@ -139,6 +141,7 @@ def parquet(
     return table(source, TableOptions(batch_size, shuffle, seed, validation_split, label=label, **options))
 
 
+@found.parses_as_files_arrive
 def jsonl(
     paths: found.Paths,
     label: str | None = None,

@@ -19,7 +19,7 @@ from stoker.data.permutation import permute
 from stoker.data.splits import check_sizes, make_datasets
 from stoker.data.store import Store, Writer
 from stoker.errors import ArgumentError
-from stoker.storage import origin_of
+from stoker.storage import arriving, origin_of
 from stoker.tf_internals import datasets, pipelines
 from stoker.tf_internals.types import Dataset, DType, Nest, ProtoMessage, Tensor
 
@@ -34,6 +34,7 @@ _TYPES = {"bytes_list": tf.string, "float_list": tf.float32, "int64_list": tf.in
 Spec: TypeAlias = dict[str, tf.io.FixedLenFeature]
 
 
+@found.parses_as_files_arrive
 def tfrecord(
     paths: found.Paths,
     features: Spec | None = None,
@@ -64,16 +65,14 @@ def tfrecord(
         ArgumentError: a file is damaged, or its records are not `tf.train.Example`.
     """
     files = found.files(paths, found.RECORDS, cache_bytes)
-    kinds = {_compression(path) for path in files}
-    if len(kinds) > 1:
-        raise ArgumentError(
-            f"some of the {len(files)} files are gzip and some are not: give files of one kind"
-        )
-    compression = kinds.pop()
+    compression = _compression(next(arriving(files)))
     spec = features if features is not None else _infer_spec(files[0], compression)
     if label is not None:
         check_known(list(spec), label, "label")
     rows = _count_records(files, compression, spec, features is not None, cache)
+    # Every epoch reads the files themselves.
+    if len({_compression(path) for path in arriving(files)}) > 1:
+        raise _refuse_mixture(files)
     batch_size, seed, shard = check_sizes(batch_size, seed, shard)
     order = Order(rows, batch_size, bool(shuffle), seed, shard=shard, drop_remainder=bool(drop_remainder))
     if order.steps == 0:
@@ -192,7 +191,9 @@ def _count_records(
 
     def count(fresh: Callable[[], Writer]) -> Store:
         counts = []
-        for path in files:
+        for path in arriving(files):
+            if _compression(path) != compression:
+                raise _refuse_mixture(files)
             batches = tf.data.TFRecordDataset(str(path), compression, _BUFFER).batch(_PARSED)
             parsed = batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE)
             try:
@@ -211,6 +212,10 @@ def _count_records(
     state = [caches.read_file_state(path) for path in files]
     source = ["tfrecord", [origin_of(path) for path in files], str(sorted(spec.items()))]
     return caches.load_or_make(count, source, state, where).rows
+
+
+def _refuse_mixture(files: list[Path]) -> ArgumentError:
+    return ArgumentError(f"some of the {len(files)} files are gzip and some are not: give files of one kind")
 
 
 def _damage_error(path: Path) -> ArgumentError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,7 @@ from stoker.data.arrow_sources import Unfit
 from stoker.data.cache import CachePlace
 from stoker.data.category_words import choose_words
 from stoker.data.cells import CellReading
-from stoker.data.columns import Column, DataWarning, apply_types, check_known, from_store
+from stoker.data.columns import Column, apply_types, check_known, from_store, warn_caller
 from stoker.data.features import UNKNOWN, Feature, Features
 from stoker.data.ingest import TableSource, load_table
 from stoker.data.labels import Label, check_complete, label_of, values_of
@@ -144,7 +143,7 @@ def _choose_columns(source: TableSource, options: TableOptions) -> list[Column]:
         if column.doubt and not (options.raw and column.kind == "category"):
             raise ArgumentError(column.doubt)
         if column.note and not options.raw:
-            warnings.warn(column.note, DataWarning, stacklevel=4)
+            warn_caller(column.note)
     # Raw numbers are not rounded to float32.
     return [replace(c, wide=True) if options.raw and c.kind == "number" else c for c in columns]
 

@@ -20,6 +20,7 @@ import tensorflow as tf
 from stoker.data.array_types import Array
 from stoker.data.image_bytes import decode_plain, fit
 from stoker.errors import ArgumentError
+from stoker.storage import arriving
 
 _KINDS = {
     "image": ("jpg", "jpeg", "png", "bmp", "gif"),
@@ -51,7 +52,7 @@ def samples(shards: list[Path]) -> Iterator[TarSample]:
     Raises:
         ArgumentError: a shard is damaged, cut off or not a tar file.
     """
-    for shard in shards:
+    for shard in arriving(shards):
         _check_end(shard)
         key, members = "", dict[str, bytes]()
         try:

@@ -24,6 +24,7 @@ from stoker.tf_internals.types import Dataset, Nest, Tensor
 _AT_ONCE = 64
 
 
+@found.parses_as_files_arrive
 def tar(
     paths: found.Paths,
     label: str | None = None,

@@ -15,7 +15,7 @@ from stoker.data.columns import Column, Widen, check_known
 from stoker.data.ingest import FileSource, TableSource
 from stoker.data.paths import TEXTS, explain_unreadable
 from stoker.errors import ArgumentError
-from stoker.storage import origin_of
+from stoker.storage import arriving, origin_of
 
 TEXT, CLASS = "text", "class"
 _FILES = 1024
@@ -54,7 +54,7 @@ class Lines(FileSource):
         return [Column(TEXT, "text")]
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
-        for path in self.paths:
+        for path in arriving(self.paths):
             with path.open(encoding=self._encoding) as file:
                 try:
                     while lines := file.readlines(_LINES):

@@ -19,6 +19,7 @@ from stoker.errors import ArgumentError, whole_number
 from stoker.tf_internals.types import Dataset, Tensor
 
 
+@found.parses_as_files_arrive
 def text(
     paths: found.Paths,
     batch_size: int = 32,

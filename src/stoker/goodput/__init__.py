@@ -17,6 +17,7 @@ files whenever somebody asks, so it is there however the job ended.
 | kept_steps | which steps count in the end, and which were lost and done again |
 | fold | the job's ledger from its history: a pure function |
 | ledger | what a ledger says, by account, cause, worker and line; goodput as a curve; money |
+| prometheus | the same in Prometheus' text format |
 
 A worker's process can be killed at any moment: an event is one `write` to the end of a file, and a line that is not
 complete is not read.

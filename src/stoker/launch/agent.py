@@ -183,7 +183,7 @@ class Agent:
 
 def main() -> None:
     """Run an agent on standard input and output. It ignores signals, which the supervisor passes on to workers."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
         # With a handler, since the workers would inherit SIG_IGN.
         signal.signal(number, lambda *_: None)
     # Anything printed by mistake must not be taken for a report.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import signal
 from contextlib import AbstractContextManager
+from types import FrameType
 
 from stoker.errors import StokerError
 from stoker.goodput.diary import JobDiary
@@ -24,7 +25,9 @@ from stoker.launch.round import Ending, Round, end_unsaved
 from stoker.launch.view import JobView
 from stoker.signals import handle_signals
 
-_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+# What workers get: SIGUSR1 would end them. SLURM sends it as a warning (`--signal=USR1@60`).
+_PASSED_ON_AS = {signal.SIGUSR1: signal.SIGTERM}
 # An elastic job does not hold up its other machines for one that may be gone for good.
 _ELASTIC_WAIT_S = 15.0
 # Workers that are preempted again and again right after they start are started more and more slowly.
@@ -189,4 +192,8 @@ class Supervisor:
             self._crew.pause(min(2.0**self._short_rounds, _LONGEST_PAUSE_S))
 
     def _receive_signals(self) -> AbstractContextManager[None]:
-        return handle_signals(_PASSED_ON, lambda number, _: self._inbox.put(SignalReceived(number)))
+        def note(number: int, frame: FrameType | None) -> None:
+            received = signal.Signals(number)
+            self._inbox.put(SignalReceived(_PASSED_ON_AS.get(received, received)))
+
+        return handle_signals(_PASSED_ON, note)

@@ -7,17 +7,31 @@
 |---|---|
 | remote | what is behind a URL: list, read, write, delete; retries; errors in one line, without secrets |
 | kept | the copies on this machine: fetched once, shared by its processes |
+| fetching | how one comes here, and how its files can be read as they arrive |
 | copies, room | one copy; the limit of all, and the least recently used that go first |
 
 Whoever takes paths asks `is_url` and then works on the local path. Credentials are found by the backends in their own
 ways (environment, configuration files, the role of the machine); Stoker neither takes nor keeps any.
 """
 
-from stoker.storage.kept import folder_of, local_path, origin_of
+from stoker.storage.fetching import Fetch
+from stoker.storage.kept import (
+    arriving,
+    begin_copy,
+    folder_of,
+    has_changed,
+    local_path,
+    origin_of,
+    version_of,
+)
 from stoker.storage.remote import is_url, list_names, put_tree, read_bytes, show_url
 
 __all__ = [
+    "Fetch",
+    "arriving",
+    "begin_copy",
     "folder_of",
+    "has_changed",
     "is_url",
     "list_names",
     "local_path",
@@ -25,4 +39,5 @@ __all__ = [
     "put_tree",
     "read_bytes",
     "show_url",
+    "version_of",
 ]

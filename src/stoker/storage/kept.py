@@ -10,32 +10,36 @@ server which versions there are now. Files are fetched in parts, many at a time,
 
 from __future__ import annotations
 
-import errno
-import hashlib
-import os
+import fnmatch
 import re
-import shutil
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from stoker.errors import ArgumentError, UnavailableError
+from stoker.errors import ArgumentError, StokerError, UnavailableError
 from stoker.files import make_private_directory, user_cache
 from stoker.storage import room
 from stoker.storage.copies import LocalCopy
-from stoker.storage.remote import CONNECTIONS, MAGIC, Remote, RemoteFile, scheme_of, show_url
+from stoker.storage.fetching import Fetch, digest
+from stoker.storage.remote import MAGIC, ChangedError, Remote, RemoteFile, scheme_of, show_url
 from stoker.units import size
 
-# How much of a file one request asks for.
-PART_BYTES = 8 << 20
 # A file may change while it is fetched: how often to begin again.
 _MOST_CHANGES = 5
 _PLAIN_NAME = re.compile(r"(?![@.])[\w.=+, -]{1,120}")
-# A file lock does not separate the threads of one process.
-_threads = threading.RLock()
-_origins: dict[Path, str] = {}
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """Where the files of a local copy come from."""
+
+    url: str
+    files: dict[str, RemoteFile]
+
+
+_origins: dict[Path, _Origin] = {}
+# Those that were begun and are not known to be complete, by the place of the copy.
+_fetches: dict[Path, Fetch] = {}
 
 
 def local_path(
@@ -57,28 +61,88 @@ def local_path(
         UnavailableError: the server cannot be reached.
     """
     remote = Remote(url)
-    root = user_cache("objects")
-    try:
-        make_private_directory(root)
-        with _threads:
-            return _keep(remote, root, partial(_plan, remote, root, suffixes, deep), cache_bytes)
-    except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EPERM):
-            raise
-        raise ArgumentError(
-            f"cannot keep a copy of {remote.name} in {root} ({error.strerror}): make room there, or name another "
-            "directory with STOKER_CACHE_DIR"
-        ) from None
+    for _ in range(_MOST_CHANGES):
+        fetch, end = _prepare(remote, suffixes, deep, cache_bytes)
+        fetch.run()
+        try:
+            fetch.wait()
+        except ChangedError:
+            continue
+        _fetches.pop(fetch.copy.place, None)
+        return str(fetch.copy.place / end)
+    raise UnavailableError(f"{remote.name} changes all the time: read it when it is complete")
+
+
+def begin_copy(
+    url: str, suffixes: tuple[str, ...], cache_bytes: int | None = None
+) -> tuple[Fetch, list[Path]]:
+    """The paths of the same files as `local_path` gives, some of which may still be on their way; see `arriving`.
+
+    Args:
+        url: of a file, a directory (without those below it) or a glob without `**`.
+        suffixes: how the files of a directory end that are needed.
+        cache_bytes: see `local_path`.
+    """
+    fetch, end = _prepare(Remote(url), suffixes, False, cache_bytes)
+    copy = fetch.copy
+    if copy.is_complete():
+        _fetches.pop(copy.place, None)
+        fetch.run()
+    else:
+        _fetches[copy.place] = fetch
+        fetch.begin()
+    return fetch, sorted(copy.place / name for name in copy.files if not end or _matches(name, end))
+
+
+def arriving(paths: Iterable[Path]) -> Iterator[Path]:
+    """The same paths, each as soon as its file is there. After the last, all are known to be of one version.
+
+    Raises:
+        ChangedError: they are not.
+        ArgumentError: one cannot be fetched.
+    """
+    used: dict[Path, Fetch] = {}
+    for path in paths:
+        place = next((parent for parent in path.parents if parent in _fetches), None)
+        if place is not None:
+            used[place] = _fetches[place]
+            used[place].wait_for(path.relative_to(place).as_posix())
+        yield path
+    for place, fetch in used.items():
+        fetch.wait()
+        _fetches.pop(place, None)
+
+
+def has_changed(fetches: Iterable[Fetch]) -> bool:
+    """Whether files have changed while they were fetched; waits until all are there."""
+    for fetch in fetches:
+        try:
+            fetch.wait()
+        except ChangedError:
+            return True
+        except StokerError:
+            return False
+    return False
 
 
 def origin_of(path: Path) -> str:
     """Where a file or directory comes from: its URL if it is a local copy, otherwise its own full path."""
     full = path.resolve()
     for parent in (full, *full.parents):
-        if (url := _origins.get(parent)) is not None:
+        if (origin := _origins.get(parent)) is not None:
             inside = full.relative_to(parent).as_posix()
-            return url if inside == "." else f"{url}/{inside}"
+            return origin.url if inside == "." else f"{origin.url}/{inside}"
     return str(full)
+
+
+def version_of(path: Path) -> str | None:
+    """A text that changes when the content behind the URL does; None if this is no local copy, or nobody can tell."""
+    full = path.resolve()
+    for parent in full.parents:
+        if (origin := _origins.get(parent)) is not None:
+            file = origin.files.get(full.relative_to(parent).as_posix())
+            return file.version if file is not None and file.has_version else None
+    return None
 
 
 def folder_of(root: Path, url: str) -> Path:
@@ -86,35 +150,41 @@ def folder_of(root: Path, url: str) -> Path:
     parts = [part for part in show_url(url).partition("://")[2].split("/") if part]
     # A name that is long or odd, or hides a secret, is there as its hash.
     return root.joinpath(
-        scheme_of(url), *(part if _PLAIN_NAME.fullmatch(part) else _digest(part) for part in parts)
+        scheme_of(url), *(part if _PLAIN_NAME.fullmatch(part) else digest(part) for part in parts)
     )
 
 
-def _keep(
-    remote: Remote, root: Path, plan: Callable[[], tuple[LocalCopy, str]], cache_bytes: int | None
-) -> str:
-    limit = room.limit_of(root, cache_bytes)
-    for _ in range(_MOST_CHANGES):
-        copy, end = plan()
+def _prepare(
+    remote: Remote, suffixes: tuple[str, ...], deep: bool, cache_bytes: int | None
+) -> tuple[Fetch, str]:
+    """What has to be fetched, and the URL's place in it: the name of a file, a glob, or nothing.
+
+    Raises:
+        ArgumentError: there is nothing, or it does not fit.
+    """
+    root = user_cache("objects")
+    with room.explain_full_disk(remote.name, root):
+        make_private_directory(root)
+        limit = room.limit_of(root, cache_bytes)
+        copy, end = _plan(remote, root, suffixes, deep)
         if copy.bytes > limit:
             raise ArgumentError(
                 f"{remote.name} takes {size(copy.bytes)}, but all copies together may take {size(limit)}: raise "
                 f"cache_bytes= or {room.LIMIT_VARIABLE}"
             )
         room.pin(root, copy)
-        with room.hold_lock(root / "locks" / _digest(remote.url)):
-            if not copy.is_complete():
-                room.make_room(root, limit - copy.bytes, copy)
-                _fetch(remote, copy)
-                if plan()[0].place != copy.place:
-                    continue  # it has changed meanwhile
-                copy.describe(complete=True)
-                room.remove_other_versions(root, copy)
-            os.utime(copy.about)
-        # The name of a file, or a glob, is no part of the place.
-        _origins[copy.place.resolve()] = copy.url.removesuffix(end).rstrip("/")
-        return str(copy.place / end)
-    raise UnavailableError(f"{remote.name} changes all the time: read it when it is complete")
+    # The name of a file, or a glob, is no part of the place.
+    _origins[copy.place.resolve()] = _Origin(copy.url.removesuffix(end).rstrip("/"), copy.files)
+    return Fetch(remote, copy, root, limit, lambda: _plan(remote, root, suffixes, deep)[0]), end
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether `glob.glob` would find the file by this pattern."""
+    names, patterns = name.split("/"), pattern.split("/")
+    return len(names) == len(patterns) and all(
+        fnmatch.fnmatchcase(one, wanted) and (wanted.startswith(".") or not one.startswith("."))
+        for one, wanted in zip(names, patterns, strict=True)
+    )
 
 
 def _plan(remote: Remote, root: Path, suffixes: tuple[str, ...], deep: bool) -> tuple[LocalCopy, str]:
@@ -142,7 +212,7 @@ def _plan(remote: Remote, root: Path, suffixes: tuple[str, ...], deep: bool) -> 
             )
     versions = [f"{name}\0{file.version}" for name, file in files.items()]
     folder = folder_of(root, remote.url)
-    return LocalCopy(folder / f"@{_digest(remote.url, *versions)}", files, remote.name), end
+    return LocalCopy(folder / f"@{digest(remote.url, *versions)}", files, remote.name), end
 
 
 def _explain_nothing(remote: Remote, suffixes: tuple[str, ...]) -> str:
@@ -151,53 +221,3 @@ def _explain_nothing(remote: Remote, suffixes: tuple[str, ...]) -> str:
     if all(suffixes) and remote.has_files():
         return f"the folder {remote.name} holds no file that ends in {' or '.join(suffixes)}"
     return f"there is no file or folder {remote.name}"
-
-
-def _fetch(remote: Remote, copy: LocalCopy) -> None:
-    """Fetch all files into the place of the copy; what an older copy has already is linked."""
-    fresh = copy.place.with_name(f"{copy.place.name}.new")
-    for leftover in (fresh, copy.place):
-        shutil.rmtree(leftover, ignore_errors=True)
-    older = copy.older_files()
-    missing: list[tuple[Path, RemoteFile]] = []
-    for name, file in copy.files.items():
-        target = fresh / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        known = older.get((name, file.version))
-        if known is None or not known.is_file():
-            missing.append((target, file))
-        else:
-            os.link(known, target)
-    pool = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="stoker-fetch")
-    try:
-        # One by one, in order: `map` raises what the first failed part raised.
-        for _ in pool.map(lambda part: part(), _parts(remote, missing)):
-            pass
-    finally:
-        pool.shutdown(cancel_futures=True)
-    for target, file in missing:
-        # The same for every copy of this version: what was made from one is still up to date when it was fetched again.
-        os.utime(target, (0, int(_digest(file.version)[:7], 16)))
-    fresh.rename(copy.place)
-
-
-def _parts(remote: Remote, missing: list[tuple[Path, RemoteFile]]) -> Iterator[Callable[[], None]]:
-    """One function for each request; together they write the files."""
-
-    def fetch(target: Path, file: RemoteFile, start: int, end: int | None) -> None:
-        data = remote.read(file, start, end)
-        with target.open("r+b") as stream:
-            stream.seek(start)
-            stream.write(data)
-
-    for target, file in missing:
-        target.touch()
-        if file.size <= PART_BYTES:
-            yield partial(fetch, target, file, 0, None)
-            continue
-        for start in range(0, file.size, PART_BYTES):
-            yield partial(fetch, target, file, start, min(start + PART_BYTES, file.size))
-
-
-def _digest(*texts: str) -> str:
-    return hashlib.blake2b("\0".join(texts).encode(), digest_size=10).hexdigest()

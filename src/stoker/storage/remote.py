@@ -57,6 +57,15 @@ class RemoteFile:
     size: int
     version: str
 
+    @property
+    def has_version(self) -> bool:
+        """Whether the server tells versions apart by more than their size."""
+        return not self.version.startswith(" ")
+
+
+class ChangedError(UnavailableError):
+    """A file has changed while it was read, so its parts may not fit together."""
+
 
 class ShortRead(OSError):
     """A body ended before its length was reached."""
@@ -149,6 +158,9 @@ class Remote:
             place = {} if whole else {"start": start, "end": end}
             data: bytes = self._system.cat_file(file.path, **place)
             if file.size >= 0 and len(data) != length:
+                self._system.invalidate_cache()
+                if _as_file(file.path, self._system.info(file.path)).version != file.version:
+                    raise ChangedError(f"{self.name} changes while it is read: read it when it is complete")
                 raise ShortRead(f"{len(data):,} of {length:,} bytes came")
             return data
 
@@ -217,7 +229,7 @@ class Remote:
         for attempt in range(1, _MOST_ATTEMPTS + 1):
             try:
                 return request()
-            except FileExistsError:
+            except (FileExistsError, ChangedError):
                 raise
             except _FINAL as error:
                 raise _refusal(name, error) from None

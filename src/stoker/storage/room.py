@@ -6,9 +6,11 @@ A process names the copies it uses in a file that it locks while it lives. A cop
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
@@ -22,6 +24,9 @@ _IN_USE = "in-use"
 # The file that names what this process uses, by the root of the copies; the number is that of the process, because a
 # forked one does not inherit the lock.
 _named: dict[tuple[int, Path], TextIO] = {}
+# A file lock does not separate the threads of one process.
+_threads = threading.Lock()
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EPERM)
 # What this process uses: closing the file after reading it here would give up the lock.
 _own: set[str] = set()
 
@@ -44,7 +49,7 @@ def limit_of(root: Path, given: int | None) -> int:
 
 def pin(root: Path, copy: LocalCopy) -> None:
     """Keep a copy, complete or not yet, until this process ends."""
-    with hold_lock(root / "lock"):
+    with _threads, hold_lock(root / "lock"):
         key = (os.getpid(), root)
         if key not in _named:
             (root / _IN_USE).mkdir(exist_ok=True)
@@ -62,7 +67,7 @@ def make_room(root: Path, room: int, keep: LocalCopy) -> None:
     Raises:
         ArgumentError: running processes use more than that.
     """
-    with hold_lock(root / "lock"):
+    with _threads, hold_lock(root / "lock"):
         copies = [(about.stat().st_mtime_ns, about) for about in root.rglob("@*.json") if about != keep.about]
         held = {about: int(read_about(about).get("bytes", 0)) for _, about in copies}
         used = _find_used(root)
@@ -81,7 +86,7 @@ def make_room(root: Path, room: int, keep: LocalCopy) -> None:
 
 def remove_other_versions(root: Path, copy: LocalCopy) -> None:
     """Remove unused copies of other versions of the same URL."""
-    with hold_lock(root / "lock"):
+    with _threads, hold_lock(root / "lock"):
         used = _find_used(root)
         for about in copy.other_versions():
             if str(place_of(about)) not in used:
@@ -97,6 +102,24 @@ def hold_lock(path: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):
             _take_lock(file, wait=True)
         yield
+
+
+@contextlib.contextmanager
+def explain_full_disk(name: str, root: Path) -> Iterator[None]:
+    """Turn the errors of a directory that cannot be written into one line.
+
+    Raises:
+        ArgumentError: there is no room in it, or no permission.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise ArgumentError(
+            f"cannot keep a copy of {name} in {root} ({error.strerror}): make room there, or name another "
+            "directory with STOKER_CACHE_DIR"
+        ) from None
 
 
 def _find_used(root: Path) -> set[str]:

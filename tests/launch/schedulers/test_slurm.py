@@ -47,15 +47,18 @@ def test_a_submitted_job_keeps_the_options_of_its_workers() -> None:
     assert f" launch --scheduler slurm {options} jobs/Train_1.py --epochs 3 &" in text
 
 
-@pytest.mark.parametrize(("code", "requeued"), [(0, False), (75, True), (3, False)])
-def test_the_script_requeues_a_preempted_job(tmp_path: Path, code: int, requeued: bool) -> None:
+@pytest.mark.parametrize(
+    ("code", "requeued", "warning"),
+    [(0, False, "TERM"), (75, True, "TERM"), (75, True, "USR1"), (3, False, "TERM")],
+)
+def test_the_script_requeues_a_preempted_job(tmp_path: Path, code: int, requeued: bool, warning: str) -> None:
     """The real script, with `stoker launch` replaced by a program that sends SLURM's warning to the script."""
     text = Slurm({}).build_submission(REQUEST)
     command = next(line for line in text.splitlines() if " -m stoker launch " in line)
     program = f"""
 import os, signal, sys
 signal.signal(signal.SIGTERM, lambda *_: sys.exit({code}))
-os.kill(os.getppid(), signal.SIGTERM)
+os.kill(os.getppid(), signal.SIG{warning})
 signal.pause()
 """
     (tmp_path / "program.py").write_text(program)

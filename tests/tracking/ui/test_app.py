@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from stoker.files import JOBS
 from stoker.tracking.store import address, writer
 from stoker.tracking.store.tracking import TrackedRun
 from stoker.tracking.store.verifying import verify
+from tests.goodput.samples import KILLED, write_job
 from tests.tracking.ui.site import HOSTILE, TOKEN, Site, fill, served
 
 
@@ -180,3 +182,29 @@ def test_what_is_new_is_told(tmp_path: Path, own_writers: dict[address.Address, 
             pass
         assert json.loads(line.removeprefix(b"data: "))["points"] == [1, 2]
         got.close()
+
+
+def test_jobs_and_their_ledgers(
+    filled: tuple[Site, dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, _ = filled
+    monkeypatch.chdir(tmp_path)
+    assert answer(site, "/api/jobs") == {"count": 0, "rows": []}
+    job = write_job(Path(JOBS)).name
+    (Path(JOBS) / "damaged" / "events").mkdir(parents=True)
+    listed = answer(site, "/api/jobs")
+    assert listed["count"] == 2
+    assert [(one["job"], one["goodput"], one["restarts"]) for one in listed["rows"]] == [(job, 0.6, 1)]
+    found = answer(site, f"/api/job/{job}?price=3.60/h")
+    assert found["accounts"]["recomputed"] == 19.0
+    assert found["paid"] == "0.20"
+    assert found["account_costs"]["productive"] == "0.12"
+    assert [one["what"] for one in found["causes"]] == [KILLED, "the first start"]
+    for path, reason in (
+        ("/api/job/nothing", "there is no job nothing"),
+        ("/api/job/..%2F..", "there is no job"),
+        (f"/api/job/{job}?price=much", "give what one worker costs"),
+    ):
+        got = ask(site, path)
+        assert got.status == 404
+        assert reason in got.read().decode() or path.endswith("..")

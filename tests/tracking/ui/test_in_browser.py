@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from stoker.files import JOBS
 from stoker.tracking.store import address, opening, writer
 from stoker.tracking.store.tracking import TrackedRun
 from tests.doctor.report.page.browser import CHROMIUM, DRIVER, MISSING, Browser, browser
+from tests.goodput.samples import KILLED, write_job
 from tests.tracking.ui.site import HOSTILE, TOKEN, Site, fill, served
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None or DRIVER is None, reason=MISSING)
@@ -45,6 +47,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     with pytest.MonkeyPatch.context() as patch, browser() as opened:
         made: dict[address.Address, writer.StoreWriter] = {}
         patch.setattr(writer, "_writers", made)
+        patch.chdir(directory)
+        write_job(Path(JOBS), line=f"{HOSTILE}.py:3")
         ids = fill(store, directory, made)
         with served(store) as site:
             opened.open(f"{site.url}/?token={TOKEN}")
@@ -196,3 +200,29 @@ def test_an_empty_store_says_what_to_do(page: Opened, tmp_path: Path) -> None:
         page.browser.driver.get("about:blank")
         page.browser.requests()
     page.go()
+
+
+def test_where_the_time_of_a_job_went(page: Opened) -> None:
+    opened = page.go("jobs")
+    assert opened.text("tbody tr").startswith("20261118-195126-c7139d49done60.0 %")
+    opened.click("tbody a.name")
+    opened.until("document.querySelector('#causes') && document.querySelector('#goodput canvas')")
+    chips = opened.text(".chips")
+    assert "goodput60.0 %" in chips
+    assert "steps lost19" in chips
+    assert opened.text("#causes tbody tr").startswith(f"{KILLED}30.0 s30.0 %".replace("30.0 s", "30.00 s"))
+    assert HOSTILE in opened.text("#lines")
+    assert opened.script("document.querySelectorAll('#workers tbody tr').length") == 2
+    opened.script(
+        "return (() => { const box = document.querySelector('#price'); box.value = '$3.60/h';"
+        " box.dispatchEvent(new Event('change')); })()"
+    )
+    # Two workers for 100 seconds.
+    opened.until("(document.querySelector('.chips') || {textContent: ''}).textContent.includes('cost$0.20')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_job_fits_a_phone(page: Opened, scheme: str) -> None:
+    opened = page.go("job/20261118-195126-c7139d49", width=390, scheme=scheme)
+    opened.until("document.querySelector('#goodput canvas')")
+    assert opened.script("document.documentElement.scrollWidth") <= 390

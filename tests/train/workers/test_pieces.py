@@ -20,7 +20,7 @@ from stoker.errors import ArgumentError
 from stoker.train.request import rate_factor
 from stoker.train.workers import group
 from stoker.train.workers.group import Group
-from stoker.train.workers.leaving import JobLeft, Leaving
+from stoker.train.workers.leaving import JobLeft, Leaving, list_warnings
 from stoker.train.workers.shares import divide_data, read_from_service
 from stoker.train.workers.strategy import strategy
 from stoker.train.workers.tracing import on_replica
@@ -206,3 +206,25 @@ def test_a_signal_is_a_wish_inside_and_what_it_was_outside() -> None:
         assert leaving.asked
         assert signal.getsignal(signal.SIGTERM) == before
     assert JobLeft().code == 75
+
+
+def test_slurms_warning_and_the_launchers_are_one_wish(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list_warnings() == [signal.SIGTERM]
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    before = signal.getsignal(signal.SIGTERM)
+    assert list_warnings() == [signal.SIGTERM, signal.SIGUSR1]
+    with Leaving(*list_warnings(), listen=True) as leaving:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert leaving.asked
+        assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
+        # The launcher passes on what it got itself.
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert signal.getsignal(signal.SIGTERM) == before
+    with Leaving(*list_warnings(), listen=True):
+        os.kill(os.getpid(), signal.SIGUSR1)
+    assert signal.getsignal(signal.SIGTERM) == before
+    try:
+        signal.signal(signal.SIGUSR1, lambda *_: None)
+        assert list_warnings() == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGUSR1, signal.SIG_DFL)

@@ -4,4 +4,5 @@
 |---|---|
 | options | the options, and the request they make |
 | ledger | the ledger of a job, from its workers' records |
+| metrics | the ledger in a file for Prometheus, while the job runs |
 """

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 
 from stoker import deprecation, units
+from stoker.cli._launch import metrics
 from stoker.cli._options import add_price, add_program, local_path, read_program
 from stoker.doctor.measure.launch import Target
 from stoker.errors import UsageError
@@ -71,7 +72,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run each worker under stoker run, and show the ledger and the goodput of the job",
     )
-    add_price(parser, "with --ledger: what one worker costs, such as 3.20/h")
+    parser.add_argument(
+        "--metrics",
+        type=local_path,
+        metavar="FILE.prom",
+        help="write the goodput of the job for Prometheus' node_exporter, every 15 s and at its end",
+    )
+    add_price(parser, "with --ledger or --metrics: what one worker costs, such as 3.20/h")
     parser.add_argument("--quiet", action="store_true", help="write output to the log files only")
     add_program(parser)
 
@@ -103,8 +110,11 @@ def read_request(args: argparse.Namespace) -> JobRequest:
     Raises:
         UsageError: an option makes no sense, or the program cannot be run.
     """
-    if args.price and not args.ledger:
-        raise UsageError("--price goes with --ledger; afterwards, use stoker runs show JOB --price 3.20/h")
+    metrics.check_file(args.metrics)
+    if args.price and not args.ledger and not args.metrics:
+        raise UsageError(
+            "--price goes with --ledger or --metrics; afterwards, use stoker runs show JOB --price 3.20/h"
+        )
     # Before the program: after `-nn 2`, that would be 2.
     size = parse_size(args.size) if args.size else None
     target, limits = _read_target(args), _read_limits(args)

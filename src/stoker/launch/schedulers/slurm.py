@@ -35,7 +35,7 @@ _SCRIPT = """#!/bin/bash
 {command} &
 job=$!
 # Only this shell gets SLURM's warning; the supervisor passes it on to the workers.
-trap 'warned=1; kill -TERM "$job"' TERM
+trap 'warned=1; kill -TERM "$job"' TERM USR1
 warned=1
 while [ "$warned" ]; do
     warned=

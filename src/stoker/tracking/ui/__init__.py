@@ -6,6 +6,7 @@
 | safety | who may ask: the token, Host and Origin |
 | document | the HTML document; its scripts and styles are allowed by their hashes |
 | answers | the JSON for each view |
+| jobs | the jobs of `stoker launch` below this directory: where their time went |
 | live | changes, as server-sent events |
 | assets/ | scripts and styles, on top of those of the report's page |
 """

@@ -14,12 +14,13 @@ from starlette.routing import Route
 
 from stoker.doctor.report.page import document as page
 from stoker.errors import StokerError, UsageError
+from stoker.files import JOBS
 from stoker.tracking.store import record_files
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.deleting import delete
 from stoker.tracking.store.plain_values import JsonObject, make_plain
 from stoker.tracking.store.queries import Reader, open_reader
-from stoker.tracking.ui import answers, live
+from stoker.tracking.ui import answers, jobs, live
 from stoker.tracking.ui.document import make_document
 from stoker.tracking.ui.safety import GuardedApp
 
@@ -45,6 +46,8 @@ class Site:
             Route("/api/series", self.answer_json(self.series)),
             Route("/api/differences", self.answer_json(self.differences)),
             Route("/api/prices", self.answer_json(lambda reader, request: answers.list_prices(reader))),
+            Route("/api/jobs", self.answer_json(lambda reader, request: jobs.list_jobs(JOBS))),
+            Route("/api/job/{job}", self.answer_json(self.job)),
             Route("/api/events", self.stream_events),
             Route("/api/delete/{run}", self.delete_run, methods=["POST"]),
             Route("/page/{run}", self.send_page),
@@ -68,6 +71,9 @@ class Site:
         found = answers.describe_run(reader, request.path_params["run"])
         has_page = record_files.is_id(found["id"]) and record_files.path_of(found["id"]).exists()
         return {**found, "page": has_page, "write": self._write}
+
+    def job(self, reader: Reader, request: Request) -> object:
+        return jobs.describe_job(JOBS, request.path_params["job"], request.query_params.get("price", ""))
 
     def series(self, reader: Reader, request: Request) -> object:
         query = request.query_params

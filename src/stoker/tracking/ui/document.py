@@ -27,6 +27,7 @@ _SCRIPTS = (
         ("stoker.tracking.ui", "run.js"),
         ("stoker.tracking.ui", "together.js"),
         ("stoker.tracking.ui", "lines.js"),
+        ("stoker.tracking.ui", "jobs.js"),
         ("stoker.tracking.ui", "router.js"),
     ),
 )

@@ -22,7 +22,7 @@ from typing import TypedDict
 
 from stoker.errors import ArgumentError, CheckpointError, UnavailableError
 from stoker.files import replacing
-from stoker.storage.kept import PART_BYTES
+from stoker.storage.fetching import PART_BYTES
 from stoker.storage.remote import Remote, RemoteFile
 from stoker.train.checkpoint import files
 from stoker.train.checkpoint.directory import PARTS, list_finished, parts_of, step_of

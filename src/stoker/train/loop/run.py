@@ -37,7 +37,7 @@ from stoker.train.planning.parts import choose_parts
 from stoker.train.planning.plan import Plan, parse
 from stoker.train.program import TrainingProgram
 from stoker.train.request import FitRequest
-from stoker.train.workers.leaving import Leaving, is_in_a_job
+from stoker.train.workers.leaving import Leaving, is_in_a_job, list_warnings
 from stoker.train.workers.shares import Share
 
 
@@ -102,7 +102,7 @@ class TrainingRun:
 
     def _list_leaving_signals(self) -> list[signal.Signals]:
         """The signals that ask a worker to save and exit: also Ctrl-C, if there is somewhere to save."""
-        return [signal.SIGTERM, signal.SIGINT] if self._can_save_on_ctrl_c() else [signal.SIGTERM]
+        return [*list_warnings(), *([signal.SIGINT] if self._can_save_on_ctrl_c() else [])]
 
     def _can_save_on_ctrl_c(self) -> bool:
         """Whether Ctrl-C may save first: not if the program handles it itself."""

@@ -1,8 +1,9 @@
 """Signals that ask a training run to stop, handled between two calls, where its work can be saved.
 
-Schedulers send SIGTERM to a worker before they take its machine away. The workers learn of it at their next agreement:
-all save the same step and end with exit code 75. On Ctrl-C a run with a checkpoint saves, and is then interrupted; in a
-job, whose launcher passes Ctrl-C on, it means the same as SIGTERM.
+Schedulers send SIGTERM to a worker before they take its machine away; SLURM may send SIGUSR1 to all processes of a step
+(`--signal=USR1@60`). The workers learn of it at their next agreement: all save the same step and end with exit code 75.
+On Ctrl-C a run with a checkpoint saves, and is then interrupted; in a job, whose launcher passes Ctrl-C on, it means
+the same as SIGTERM.
 """
 
 from __future__ import annotations
@@ -29,6 +30,12 @@ def is_in_a_job() -> bool:
     return bool(os.environ.get("TF_CONFIG") or os.environ.get("STOKER_JOB"))
 
 
+def list_warnings() -> list[signal.Signals]:
+    """The signals by which a scheduler warns a worker: SIGTERM, in SLURM also SIGUSR1 unless the program handles it."""
+    is_free = signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
+    return [signal.SIGTERM, *([signal.SIGUSR1] if is_free and "SLURM_JOB_ID" in os.environ else [])]
+
+
 class Leaving:
     """Inside, a signal is noted in `asked`; a second one has its usual effect."""
 
@@ -47,13 +54,14 @@ class Leaving:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.asked:
-            self._restore_handlers()
+        self._restore_handlers(list(self._before))
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-        self._restore_handlers()
+        # SLURM sends SIGUSR1 to the launcher as well, which passes it on as SIGTERM: that asks for the same again.
+        again = number == signal.SIGUSR1
+        self._restore_handlers([signal.SIGUSR1] if again else list(self._before))
 
-    def _restore_handlers(self) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before or signal.SIG_DFL)
+    def _restore_handlers(self, numbers: list[signal.Signals]) -> None:
+        for number in numbers:
+            signal.signal(number, self._before.pop(number) or signal.SIG_DFL)
