@@ -58,8 +58,8 @@ class Session:
         self.memory = MemoryBookProbe(recorder, self.steps, self.eager, self.device)
         transfer = Transfer(recorder, self.steps)
         transfer.on_tensor = self.memory.note_tensor
-        self.windows = ProfilerWindows(recorder, self.steps, self.eager, self.memory)
         self.calls = GraphCalls(recorder, self.retrace, self.steps)
+        self.windows = ProfilerWindows(recorder, self.steps, self.eager, self.memory, self.calls.exchanges)
         self.steps.work = lambda: self.eager.count + self.retrace.call_serial
         self.imported = False
         # Called once TensorFlow is imported.
