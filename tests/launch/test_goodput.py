@@ -59,7 +59,7 @@ def kill_at_the_gate(directory: Path, job: subprocess.Popen[str]) -> int:
 
 def test_a_job_that_is_killed_twice_keeps_one_ledger(tmp_path: Path) -> None:
     at_gate = 2 * -(-ROWS // BATCH)
-    with start_job(tmp_path, PROGRAM, "-n", "2", "--max-restarts", "9") as job:
+    with start_job(tmp_path, PROGRAM, "-n", "2", "--ledger", "--max-restarts", "9") as job:
         kept = [kill_at_the_gate(tmp_path, job) for _ in range(2)]
         (tmp_path / "go").touch()
         _, stderr = job.communicate()

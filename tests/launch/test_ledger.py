@@ -80,6 +80,13 @@ def test_every_worker_and_the_job_leave_a_record(job: tuple[Path, str]) -> None:
     assert [row["run"] for row in rows] == [record(directory, which)["id"] for which in ("0", "1")]
 
 
+def test_a_worker_never_uses_the_profiler(job: tuple[Path, str]) -> None:
+    # It can crash a program that exchanges with others: `stoker.doctor.probes.exchange_meter` says how.
+    sums = [record(job[0], which)["tables"]["windows"] for which in ("0", "1")]
+    assert [(row["windows"], row["graph_calls"] > 0) for (row,) in sums] == [(0, True)] * 2
+    assert not list((job[0] / ".stoker" / "runs").glob("*.events*"))
+
+
 def test_the_slow_worker_is_named(job: tuple[Path, str]) -> None:
     directory, shown = job
     data = record(directory, "job")

@@ -21,11 +21,15 @@ os.environ["TF_CONFIG"] = json.dumps(
 import tensorflow as tf
 from stoker.tf_internals import distribution
 distribution.watch_workers({"worker": 1}, "worker", 5000)
+class_, name = distribution.joining()
+join, joined = getattr(class_, name), []
+setattr(class_, name, lambda context, server: joined.append(distribution.has_peers()) or join(context, server))
 strategy = tf.distribute.MultiWorkerMirroredStrategy()
 distribution.tell_workers("a/key", "a text")
 told = {"workers": distribution.rank_and_count(strategy), "heard": distribution.hear_worker("a/key")}
 reduced = tf.function(lambda: strategy.reduce("SUM", strategy.run(lambda: tf.constant(2.0)), axis=None))
 told["sum"] = float(reduced())
+told["peers"] = [*joined, distribution.has_peers()]
 distribution.abort_collectives(tf.errors.DEADLINE_EXCEEDED, "took too long")
 print(json.dumps(told), flush=True)
 os._exit(0)
@@ -78,7 +82,12 @@ def free_ports(count: int) -> list[str]:
 def test_a_worker_of_a_job(tmp_path: Path) -> None:
     """`watch_workers`, `rank_and_count`, `tell_workers`, `hear_worker` and `abort_collectives`."""
     done = run([sys.executable, "-c", _WORKER, *free_ports(1)], tmp_path)
-    assert json.loads(done.stdout) == {"workers": [0, 1], "heard": "a text", "sum": 2.0}, done.stderr
+    assert json.loads(done.stdout) == {
+        "workers": [0, 1],
+        "heard": "a text",
+        "sum": 2.0,
+        "peers": [False, False],
+    }, done.stderr
 
 
 def test_coordinator_cluster_is_what_the_destructor_stops(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ class TallyRow(AtSite):
 
 @dataclass
 class WindowSums:
-    """Sums over the profiler's windows, in nanoseconds."""
+    """Sums over the profiler's windows, in nanoseconds; in a worker with peers, over its compiled calls."""
 
     windows: int = 0
     window_ns: int = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from stoker.tf_internals import Place
 from stoker.tf_internals.types import Strategy, TensorSpec
 
 
@@ -64,6 +65,22 @@ def watch_workers(tasks: Mapping[str, int], leader: str, heartbeat_ms: int) -> N
             for name, count in tasks.items()
         ],
     )
+
+
+def joining() -> Place:
+    """The method by which a process joins the workers with which its collectives exchange."""
+    from tensorflow.python.eager import context
+
+    return context.Context, "enable_collective_ops"
+
+
+def has_peers() -> bool:
+    """Whether the collectives of this process exchange with other processes. Asking starts nothing."""
+    from tensorflow.python.eager import context
+
+    made = context.context_safe()
+    server = None if made is None else made._collective_ops_server_def
+    return server is not None and sum(len(job.tasks) for job in server.cluster.job) > 1
 
 
 def abort_collectives(code: int, reason: str) -> None:

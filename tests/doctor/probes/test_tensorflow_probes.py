@@ -22,6 +22,7 @@ from stoker.doctor.probes.pipelines import does_make_ahead
 from stoker.doctor.probes.recorder import CHECKPOINT, EAGER, GRAPH, INPUT, TEARDOWN, TRACE, TRANSFER
 from stoker.doctor.probes.retrace import collectives
 from stoker.doctor.probes.session import Session
+from stoker.tf_internals import distribution
 from tests.doctor.probes.conftest import in_a_window
 from tests.support import HANGS_S
 
@@ -500,6 +501,19 @@ def test_a_window_yields_to_a_profiler_started_meanwhile(session: Session, tmp_p
     thread.join(timeout=HANGS_S / 2)
     assert not thread.is_alive()
     session.recorder.notes.clear()
+
+
+def test_a_window_ends_before_the_process_becomes_a_worker(session: Session) -> None:
+    thread = threading.Thread(target=session.windows._take, args=(HANGS_S,))
+    thread.start()
+    while session.windows._session is None:
+        pass
+    place, name = distribution.joining()
+    with pytest.raises(ValueError, match="server_def is None"):
+        getattr(place, name)(None, None)
+    assert session.windows._session is None
+    thread.join(timeout=HANGS_S / 2)
+    assert not thread.is_alive()
 
 
 def test_a_window_sees_the_graph_and_writes_nothing_to_stderr(

@@ -14,7 +14,7 @@ from stoker.doctor.memory.events import read_events
 from stoker.doctor.memory.inventory import Inventory, take_inventory
 from stoker.doctor.memory.owners import Owners, Place
 from stoker.records import DeviceMemory
-from stoker.tf_internals import profiler
+from stoker.tf_internals import distribution, profiler
 from stoker.tf_internals.types import ProtoMessage
 
 
@@ -37,11 +37,11 @@ def read_books(
 
 
 def watch_call(call: Callable[[], object]) -> list[DeviceMemory]:
-    """Run a call and tell who owned the devices' memory at its peak. None if the profiler is in use already.
+    """Run a call and tell who owned the devices' memory at its peak. None if the profiler is in use or not safe.
 
     Layers are known by their names; no lines are, because nobody watched when the layers were made.
     """
-    if profiler.is_profiling()():
+    if profiler.is_profiling()() or distribution.has_peers():
         return []
     births, scopes = Births(), Scopes()
     inventory = take_inventory(births, has_keras=True)

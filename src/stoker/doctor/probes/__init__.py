@@ -17,6 +17,7 @@ line. When asked, it returns what it knows as its part of the `Measurements`. `s
 | eager_ops, graph_calls, retrace | ops one by one; calls of compiled functions; traces and what caused them |
 | input_wait, checkpoints, keras_loop | tf.data; saving and loading; `fit`, `evaluate`, `predict` and their callbacks |
 | profiler_windows, profiler_trace, tensorflow_events | windows of TensorFlow's own profiler: sums, and a trace |
+| exchange_meter | how long a worker's compiled calls waited: a worker with peers has no windows |
 | device, memory, environment | the device and its driver; memory over time; machine, build and variables |
 | memory_book | windows in which every allocation of a device is seen with its owner |
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import TypeVar
 
 from stoker.doctor.attach.patching import Replacement
 from stoker.doctor.attach.sites import SiteKey, definition
+from stoker.doctor.probes.exchange_meter import ExchangeMeter
 from stoker.doctor.probes.parts.functions import CallsPart
 from stoker.doctor.probes.probe import Growing, Probe
 from stoker.doctor.probes.recorder import DISPATCH, GRAPH, PAUSED, PYTHON, Recorder
@@ -80,6 +82,7 @@ class GraphCalls(Probe):
     def __init__(self, recorder: Recorder, retrace: Retrace, steps: Steps) -> None:
         super().__init__(recorder)
         self.functions: dict[SiteKey | str, CalledFunction] = {}
+        self.exchanges = ExchangeMeter()
         self._retrace = retrace
         self._steps = steps
         # By id, with a reference that drops the entry when the function goes: a weak dictionary takes longer.
@@ -146,7 +149,7 @@ class GraphCalls(Probe):
         return call
 
     def _execute(self, original: Callable[..., T]) -> Callable[..., T]:
-        recorder = self.recorder
+        recorder, exchanges = self.recorder, self.exchanges
 
         def call_function(context: object, name: bytes, *args: object, **kwds: object) -> T:
             top = recorder.top
@@ -157,6 +160,7 @@ class GraphCalls(Probe):
             started = recorder.enter(GRAPH)
             if not recorder.first_dispatch_ns:
                 recorder.first_dispatch_ns = started
+            used = time.process_time_ns() if exchanges.on else None
             try:
                 return original(context, name, *args, **kwds)
             finally:
@@ -164,6 +168,8 @@ class GraphCalls(Probe):
                 entry = self._current
                 if entry is not None:
                     first = _count_execution(entry, name, elapsed)
+                    if used is not None and not first:
+                        exchanges.add(elapsed, time.process_time_ns() - used)
                     if recorder.window is not None:
                         recorder.window.label(started, GRAPH, entry, entry.name + FIRST_CALL * first)
 

@@ -2,6 +2,8 @@
 
 A trace of the whole run would grow without bound. A window of a few steps every few seconds shows the same proportions
 at a small, known cost. If the program uses the profiler itself, ours steps aside.
+
+A worker that exchanges with others has no windows: they could crash it. `exchange_meter` says why.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TypeVar
 
 from stoker import clock
 from stoker.doctor.probes.eager_ops import EagerOps
+from stoker.doctor.probes.exchange_meter import ExchangeMeter
 from stoker.doctor.probes.memory_book import MemoryBookProbe
 from stoker.doctor.probes.parts.windows import WindowsPart
 from stoker.doctor.probes.probe import Probe
@@ -25,7 +28,7 @@ from stoker.doctor.probes.recorder import STARTUP, TRACE, Recorder
 from stoker.doctor.probes.spans import Window
 from stoker.doctor.probes.steps import Steps
 from stoker.doctor.probes.tensorflow_events import ClockMarks, WindowEvents, is_kept, window_events
-from stoker.tf_internals import profiler
+from stoker.tf_internals import distribution, profiler
 from stoker.tf_internals.types import ProfilerSession
 
 T = TypeVar("T")
@@ -57,9 +60,16 @@ class ProfilerWindows(Probe):
 
     name = "profiler windows"
 
-    def __init__(self, recorder: Recorder, steps: Steps, eager: EagerOps, memory: MemoryBookProbe) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        steps: Steps,
+        eager: EagerOps,
+        memory: MemoryBookProbe,
+        exchanges: ExchangeMeter,
+    ) -> None:
         super().__init__(recorder)
-        self._memory = memory
+        self._memory, self._exchanges = memory, exchanges
         self.summary = WindowSummary()
         self.events: list[WindowEvents] = []
         self._steps = steps
@@ -83,9 +93,13 @@ class ProfilerWindows(Probe):
         self.replace(*profiler.new_session(), partial(self._step_aside, False))
         # A server may be asked for a trace at any time.
         self.replace(*profiler.start_server(), partial(self._step_aside, True))
+        self.replace(*distribution.joining(), self._end_before)
 
     def poll(self) -> None:
         """Take a window if one is due and the program is stepping."""
+        # A GPU's work takes no processor time: there the meter would take it for waiting.
+        if not self._exchanges.on and not self._memory.has_device:
+            self._exchanges.on = distribution.has_peers()
         if self.recorder.meter is not None and not self._memory.has_device:
             # The profiler would see the emulation, not the modelled device: only allocations are real.
             return
@@ -121,7 +135,7 @@ class ProfilerWindows(Probe):
         self._interrupted.set()
 
     def measure(self, ended: bool) -> WindowsPart:
-        return WindowsPart(self.summary, list(self.events))
+        return WindowsPart(self._exchanges.summary() or self.summary, list(self.events))
 
     def close(self) -> None:
         self.detach()
@@ -254,9 +268,20 @@ class ProfilerWindows(Probe):
 
         return begin
 
+    def _end_before(self, join: Callable[..., T]) -> Callable[..., T]:
+        """Wrap what makes a process a worker: an open session ends before."""
+
+        def enable(*args: object, **kwds: object) -> T:
+            with self._lock:
+                self._interrupted.set()
+                self.call_safely(self._stop)
+                return join(*args, **kwds)
+
+        return enable
+
     def _must_wait(self) -> bool:
-        """Whether the program's own profiler is on, or about to be."""
-        return self._is_profiling() or clock.now_ns() < self._aside_until
+        """Whether there are peers, or the program's own profiler is on or about to be."""
+        return distribution.has_peers() or self._is_profiling() or clock.now_ns() < self._aside_until
 
 
 def log_silencer() -> Callable[[], AbstractContextManager[None]]:

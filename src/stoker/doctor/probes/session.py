@@ -62,8 +62,8 @@ class Session:
         held = HeldData(recorder, self.steps.total)
         transfer.on_tensor += [self.memory.note_tensor, held.note_tensor]
         self.retrace.on_trace.append(held.note_trace)
-        self.windows = ProfilerWindows(recorder, self.steps, self.eager, self.memory)
         self.calls = GraphCalls(recorder, self.retrace, self.steps)
+        self.windows = ProfilerWindows(recorder, self.steps, self.eager, self.memory, self.calls.exchanges)
         self.steps.work = lambda: self.eager.count + self.retrace.call_serial
         self.imported = False
         # Called once TensorFlow is imported.

@@ -1,0 +1,41 @@
+"""How long the compiled calls of a worker waited. Windows of the profiler would say so, but could crash the worker.
+
+A collective asks the leading worker for its parameters at each call, and the profiler's event of the question ends in
+another thread than it began in. When a session stops, TensorFlow 2.21 keeps pointers to such events while the vector
+that owns them grows, and writes to where they were (`TraceMeRecorder::Consume`; later versions reserve the vector).
+
+A worker that waits for the others uses no processor. So what a call took beyond the processor time that the process
+used meanwhile was waiting, at least: for an exchange, for input read inside the call, or for a processor.
+"""
+
+from __future__ import annotations
+
+from stoker.doctor.probes.profiler_trace import WindowSummary
+
+
+class ExchangeMeter:
+    """Sums over the compiled calls, without first ones; `on` once the process has peers."""
+
+    def __init__(self) -> None:
+        self.on = False
+        self._calls = self._ns = self._waited_ns = 0
+
+    def add(self, elapsed_ns: int, processor_ns: int) -> None:
+        """Count a call."""
+        self._calls += 1
+        self._ns += elapsed_ns
+        self._waited_ns += max(0, elapsed_ns - processor_ns)
+
+    def summary(self) -> WindowSummary | None:
+        """What windows would say; None if no call was counted."""
+        if not self._calls:
+            return None
+        busy_ns = self._ns - self._waited_ns
+        return WindowSummary(
+            graph_ns=self._ns,
+            graph_communication_ns=self._waited_ns,
+            graph_busy_ns=busy_ns,
+            graph_calls=self._calls,
+            # How much the calls differed without the exchange is not known.
+            graph_quick_ns=busy_ns,
+        )
