@@ -65,6 +65,35 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=["litert", "onnx"],
         help="also convert for this engine; may be repeated",
     )
+    smaller = parser.add_mutually_exclusive_group()
+    smaller.add_argument(
+        "--int8",
+        dest="quantize",
+        action="store_const",
+        const="int8",
+        default="",
+        help="convert for LiteRT with whole numbers of 8 bits, within --bound",
+    )
+    smaller.add_argument(
+        "--float16",
+        dest="quantize",
+        action="store_const",
+        const="float16",
+        help="convert for LiteRT with weights of 16 bits, within --bound",
+    )
+    parser.add_argument(
+        "--calibrate",
+        type=local_path,
+        metavar="FILE",
+        help="real rows for --int8 and --float16, at least 20: JSON lines, or one .npy array (those of --examples)",
+    )
+    parser.add_argument(
+        "--bound",
+        type=float,
+        default=0.01,
+        metavar="SHARE",
+        help="how far their answers may be off, of an output's largest value (0.01)",
+    )
     parser.add_argument(
         "--sign", type=local_path, metavar="KEY", help="sign the bundle with this private key"
     )
@@ -91,6 +120,9 @@ def run(args: argparse.Namespace) -> int:
         run=given.run or None,
         store=url,
         engines=args.engine,
+        quantize=args.quantize,
+        calibrate=None if args.calibrate is None else _rows(Path(args.calibrate)),
+        bound=args.bound,
         sign=args.sign,
         allow_ops=split_names(args.allow_ops),
         overwrite=args.force,
@@ -98,6 +130,11 @@ def run(args: argparse.Namespace) -> int:
     print_answer(
         f"{args.bundle}: {units.size(made.bytes)}, proven on {made.description['examples']['rows']} rows"
     )
+    quantized = made.description["engines"].get("litert", {}).get("quantized")
+    if quantized:
+        from stoker.serve.export.quantizing import describe
+
+        print_answer(describe(quantized))
     return 0
 
 

@@ -137,6 +137,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="account for every second of a request; shown at the end and at /ledger",
     )
+    parser.add_argument(
+        "--otel",
+        action="store_true",
+        help="export traces and metrics with OpenTelemetry, even if no OTEL_EXPORTER_OTLP_ENDPOINT is set",
+    )
     add_trust(parser)
     parser.add_argument(
         "--trusted-only",
@@ -187,6 +192,7 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
         grpc=f"{_bracket_ipv6(args.host)}:{args.grpc_port}" if args.grpc_port else "",
         engine=args.engine,
         ledger=args.ledger,
+        otel=args.otel,
         record=args.record,
         record_values=args.record_values,
         shadows=rollout.shadows,

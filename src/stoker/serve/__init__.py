@@ -25,6 +25,7 @@
 | packaging | `stoker package`: images of bundles and of training programs |
 | foreign | models that Stoker did not export: SavedModels and LiteRT files |
 | rollout | a new version beside the old one: what changed, and whether that is enough to tell |
+| telemetry | OpenTelemetry: requests as spans, counts as metrics |
 | plane | from a question to its answer, whatever protocol it came in |
 | http | TensorFlow Serving's REST API and the Open Inference Protocol over HTTP |
 | grpc | TensorFlow Serving's PredictionService and the Open Inference Protocol over gRPC |

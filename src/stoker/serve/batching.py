@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -43,17 +44,39 @@ def now() -> float:
     return clock.now_ns() / 1e9
 
 
+@dataclass(slots=True)
+class BatchCall:
+    """When one batch was answered.
+
+    Attributes:
+        began: when its jobs left the queue.
+        engine_began: when the engine was called.
+        engine_s: seconds the engine ran.
+        batch_s: seconds spent on joining and cutting the batch.
+        rows: of all jobs.
+        jobs: how many were answered together.
+        traced_as: what a trace calls the batch, once one has it.
+    """
+
+    began: float
+    engine_began: float
+    engine_s: float
+    batch_s: float
+    rows: int
+    jobs: int
+    traced_as: object | None = None
+
+
 class Job:
     """The rows of one request and their outcome: `answers` or an `error`; neither if it was too late."""
 
-    __slots__ = ("answers", "batch_s", "engine_s", "error", "put_at", "queue_s", "rows", "timeout")
+    __slots__ = ("answers", "call", "error", "put_at", "rows", "timeout")
 
     def __init__(self, rows: InputRows, timeout: float | None) -> None:
         self.rows, self.timeout, self.put_at = rows, timeout, now()
         self.answers: list[Array] | None = None
         self.error: BaseException | None = None
-        # Seconds in the queue, in the engine, and spent on joining and cutting the batch.
-        self.queue_s = self.engine_s = self.batch_s = 0.0
+        self.call: BatchCall | None = None  # that answered it, in the queue of a server
 
     def is_late(self) -> bool:
         """Whether nobody waits for it any more."""
@@ -80,12 +103,12 @@ class Job:
 J = TypeVar("J", bound=Job)
 
 
-def run_jobs(run: Run, jobs: Sequence[Job]) -> float:
-    """Answer all jobs in one call, and return how long the engine ran.
+def run_jobs(run: Run, jobs: Sequence[Job]) -> tuple[float, float]:
+    """Answer all jobs in one call; when the engine was called, and how many seconds it ran.
 
     If the call fails, each job runs alone, so that a row that cannot be answered fails its own request only.
     """
-    engine_s = 0.0
+    started = engine_s = 0.0
     try:
         alone = len(jobs) == 1
         parts = (job.rows.arrays for job in jobs)
@@ -106,9 +129,9 @@ def run_jobs(run: Run, jobs: Sequence[Job]) -> float:
             first = last
     except Exception as error:  # noqa: BLE001 - whatever it is, it is raised again for the request that caused it
         if len(jobs) > 1:
-            return engine_s + sum(run_jobs(run, [job]) for job in jobs)
+            return started, engine_s + sum(run_jobs(run, [job])[1] for job in jobs)
         jobs[0].error = error
-    return engine_s
+    return started, engine_s
 
 
 def _check_rows(answers: Sequence[Array], rows: int) -> None:
@@ -253,6 +276,10 @@ class CallerQueue(RowQueue[_CallerJob]):
             job.settle()
 
 
+# Seconds of a whole call, when it called the engine, and the engine's seconds.
+_Timing = tuple[float, float, float]
+
+
 class LoopQueue(RowQueue[Job]):
     """The queue of a served model, run by an event loop.
 
@@ -334,14 +361,13 @@ class LoopQueue(RowQueue[Job]):
         else:
             self._go_on(loop, batch, started, self._call(batch))
 
-    def _call(self, batch: list[Job]) -> tuple[float, float]:
-        """Seconds of the whole call, and of the engine in it."""
+    def _call(self, batch: list[Job]) -> _Timing:
         started = now()
-        engine_s = run_jobs(self._run, batch)
-        return now() - started, engine_s
+        engine_began, engine_s = run_jobs(self._run, batch)
+        return now() - started, engine_began, engine_s
 
     def _go_on(
-        self, loop: asyncio.AbstractEventLoop, batch: list[Job], started: float, call: tuple[float, float]
+        self, loop: asyncio.AbstractEventLoop, batch: list[Job], started: float, call: _Timing
     ) -> None:
         self._settle(batch, started, call)
         if self._waiting:
@@ -349,13 +375,14 @@ class LoopQueue(RowQueue[Job]):
         else:
             self._busy = False
 
-    def _settle(self, batch: list[Job], started: float, call: tuple[float, float]) -> None:
-        call_s, engine_s = call
+    def _settle(self, batch: list[Job], started: float, timing: _Timing) -> None:
+        call_s, engine_began, engine_s = timing
         self._seconds += 0.2 * (call_s - self._seconds)
-        batch_s, rows = max(0.0, now() - started - engine_s), 0
+        batch_s = max(0.0, now() - started - engine_s)
+        call = BatchCall(started, engine_began, engine_s, batch_s, 0, len(batch))
         for job in batch:
-            job.queue_s, job.batch_s, job.engine_s = started - job.put_at, batch_s, engine_s
-            rows += job.rows.count
-        self._observe(rows, call_s)
+            job.call = call
+            call.rows += job.rows.count
+        self._observe(call.rows, call_s)
         for job in batch:
             job.settle()

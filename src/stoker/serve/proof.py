@@ -23,6 +23,7 @@ from stoker.tf_internals.types import Model, Nest, SavedModelObject
 # How far answers may differ, relative to the largest: the order of a sum changes with the number of rows.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-5}
 _OTHER_TOLERANCE = 1e-4
+NOTHING_MORE: Mapping[str, float] = {}
 _MIXED = ": an answer depends on the other rows of its batch (padding without a mask, a layer that looks at all rows)"
 
 
@@ -55,7 +56,8 @@ def prove(
         rows = _prove(known, run, recordings, "")
         for name in converted.names_of(known):
             if not lenient or converted.is_installed(name):
-                _prove(known, converted.load_engine(known, name), recordings, f"engine {name!r}: ")
+                engine, allowed = converted.load_engine(known, name), converted.allowed_of(known, name)
+                _prove(known, engine, recordings, f"engine {name!r}: ", allowed)
     except BundleError:
         raise
     except Exception as error:  # noqa: BLE001 - an engine raises what it likes when a model is not as it is described
@@ -63,7 +65,13 @@ def prove(
     return {"rows": rows, "keras": _keras_fault(known, *recordings, early.get("keras"))}
 
 
-def _prove(known: Bundle, run: Run, recordings: tuple[Arrays, Arrays], who: str) -> int:
+def _prove(
+    known: Bundle,
+    run: Run,
+    recordings: tuple[Arrays, Arrays],
+    who: str,
+    allowed: Mapping[str, float] = NOTHING_MORE,
+) -> int:
     """Run every recorded example twice, alone and in batches, and return how many there are."""
     inputs, answers = recordings
     rows = len(next(iter(inputs.values())))
@@ -71,7 +79,8 @@ def _prove(known: Bundle, run: Run, recordings: tuple[Arrays, Arrays], who: str)
         given = [inputs[field.name][first:last] for field in known.signature.inputs]
         found = dict(zip((field.name for field in known.signature.outputs), run(given), strict=True))
         for field in known.signature.outputs:
-            difference = describe_difference(field, found[field.name], answers[field.name][first:last], found)
+            wanted = answers[field.name][first:last]
+            difference = describe_difference(field, found[field.name], wanted, found, allowed)
             if difference:
                 why = "" if last - first == rows else _MIXED
                 raise BundleError(f"{who}output {field.name!r} {difference}, asked for {what}{why}")
@@ -113,13 +122,23 @@ def read_recordings(known: Bundle) -> tuple[Arrays, Arrays]:
     return inputs, answers
 
 
-def describe_difference(field: Field, found: Array, wanted: Array, beside: Mapping[str, Array | None]) -> str:
-    """How an answer differs from the one wanted; empty if it does not."""
+def describe_difference(
+    field: Field,
+    found: Array,
+    wanted: Array,
+    beside: Mapping[str, Array | None],
+    allowed: Mapping[str, float] = NOTHING_MORE,
+) -> str:
+    """How an answer differs from the one wanted; empty if it does not.
+
+    `allowed` is how much further outputs may be off, where the engine is quantised. A label may then be another one if
+    its score is within twice that.
+    """
     if found.shape != wanted.shape:
         return f"has shape {list(found.shape)} instead of {list(wanted.shape)}"
     if found.dtype.kind not in "fc":
         differing = (found != wanted).reshape(len(found), -1).any(-1).tolist()
-        odd = [row for row, differs in enumerate(differing) if differs and not _is_tied(row, beside)]
+        odd = [row for row, differs in enumerate(differing) if differs and not _is_tied(row, beside, allowed)]
         return f"is {found[odd[0]]!r} instead of {wanted[odd[0]]!r} in row {odd[0] + 1}" if odd else ""
     one, other = found.astype(np.float64), wanted.astype(np.float64)
     if not np.array_equal(np.isfinite(one), np.isfinite(other)):
@@ -127,17 +146,17 @@ def describe_difference(field: Field, found: Array, wanted: Array, beside: Mappi
     one, other = np.nan_to_num(one), np.nan_to_num(other)
     largest = max(float(np.abs(other).max(initial=0.0)), 1e-3)
     distance = float(np.abs(one - other).max(initial=0.0))
-    allowed = largest * _TOLERANCE.get(field.dtype, _OTHER_TOLERANCE)
-    return f"is off by {distance:.3g} (of {largest:.3g})" if distance > allowed else ""
+    most = largest * _TOLERANCE.get(field.dtype, _OTHER_TOLERANCE) + allowed.get(field.name, 0.0)
+    return f"is off by {distance:.3g} (of {largest:.3g})" if distance > most else ""
 
 
-def _is_tied(row: int, beside: Mapping[str, Array | None]) -> bool:
+def _is_tied(row: int, beside: Mapping[str, Array | None], allowed: Mapping[str, float]) -> bool:
     """Whether two classes have the same score but for the last digits, so that either label is right."""
     scores = beside.get("scores")
     if scores is None or scores.ndim != 2 or scores.shape[1] < 2:
         return False
     second, first = np.sort(scores[row].astype(np.float64))[-2:]
-    return bool(first - second <= _OTHER_TOLERANCE)
+    return bool(first - second <= _OTHER_TOLERANCE + 2 * allowed.get("scores", 0.0))
 
 
 def _batches(rows: int) -> Iterator[tuple[str, int, int]]:

@@ -31,6 +31,16 @@ def names_of(known: Bundle) -> list[str]:
     return list(known.description.get("engines") or {})
 
 
+def allowed_of(known: Bundle, name: str) -> dict[str, float]:
+    """How far the answers of an engine may be off by output, where it is quantised; empty otherwise."""
+    entry = (known.description.get("engines") or {}).get(name)
+    quantized = entry.get("quantized") if isinstance(entry, dict) else None
+    allowed = quantized.get("allowed") if isinstance(quantized, dict) else None
+    if not isinstance(allowed, dict):
+        return {}
+    return {str(output): float(most) for output, most in allowed.items() if isinstance(most, int | float)}
+
+
 def is_installed(name: str) -> bool:
     """Whether the engine's runtime is installed."""
     return importlib.util.find_spec(RUNTIMES[name]) is not None

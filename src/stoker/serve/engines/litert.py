@@ -30,6 +30,12 @@ def load(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run:
     return pad_rows(interpreters.run)
 
 
+def input_order(content: bytes, inputs: Sequence[Field]) -> list[int]:
+    """The inputs by their places, in the order that the file has them."""
+    takes = _interpreter(content).get_signature_runner().get_input_details()
+    return sorted(range(len(inputs)), key=lambda place: int(takes[inputs[place].tensor]["index"]))
+
+
 class _Interpreters:
     """The free interpreters, by number of rows."""
 

@@ -10,6 +10,7 @@
 | graph | the traced function, and the SavedModel that has each weight once |
 | faults | which layer it is, when something is wrong |
 | converting | the function in another engine's file |
+| quantizing, quantized_files | a LiteRT file of 8 or 16 bits, as long as a bound on its answers holds |
 | statistics | what the training rows were like |
 | lineage | the run that trained the model, and the export in the store |
 | child | the proof in a new process |

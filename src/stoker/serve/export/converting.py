@@ -21,7 +21,9 @@ from stoker.errors import ArgumentError
 from stoker.serve.bundle import SIGNATURE, BundleError
 from stoker.serve.engines import converted
 from stoker.serve.export.graph import graph_nodes
-from stoker.serve.signature import Field
+from stoker.serve.export.quantized_files import Quantization
+from stoker.serve.export.quantizing import quantize
+from stoker.serve.signature import Array, Field
 from stoker.tf_internals.graphs import freeze
 from stoker.tf_internals.types import ConcreteFunction, Tensor
 
@@ -45,9 +47,17 @@ def check(engines: Sequence[str]) -> list[str]:
 
 
 def convert(
-    name: str, concrete: ConcreteFunction, inputs: Sequence[Field], outputs: Sequence[Field], file: Path
-) -> None:
-    """Write the engine's file.
+    name: str,
+    concrete: ConcreteFunction,
+    inputs: Sequence[Field],
+    outputs: Sequence[Field],
+    file: Path,
+    quantization: Quantization | None = None,
+    recorded: Sequence[Array] = (),
+) -> dict[str, object]:
+    """Write the engine's file, and return what the bundle's description says of it.
+
+    `quantization` is for LiteRT only; `recorded` are the inputs of the recorded examples.
 
     Raises:
         BundleError: it cannot be converted; the line names the operation that prevents it.
@@ -67,12 +77,22 @@ def convert(
     if tables:
         raise BundleError(f"engine {name!r} is not available: it has no {tables[0]}")
     said = io.StringIO()
+    entry: dict[str, object] = {"file": file.name}
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), _quiet():
-            file.write_bytes({"litert": _litert, "onnx": _onnx}[name](function, inputs, outputs))
+            if name == "litert" and quantization is not None:
+                with _saved(function) as directory:
+                    made = quantize(function, directory, inputs, outputs, recorded, quantization)
+                file.write_bytes(made.content)
+                entry["quantized"] = made.report
+            else:
+                file.write_bytes({"litert": _litert, "onnx": _onnx}[name](function, inputs, outputs))
             converted.LOADERS[name](file, inputs, outputs)
+    except BundleError:
+        raise
     except Exception as error:  # noqa: BLE001 - converters raise what they like, and the line says what it was
         raise BundleError(f"engine {name!r} is not available: {_reason(error)}") from None
+    return entry
 
 
 def _without_label(
@@ -86,12 +106,18 @@ def _without_label(
     return tf.function(served, autograph=False).get_concrete_function(**specs)
 
 
-def _litert(function: ConcreteFunction, inputs: Sequence[Field], outputs: Sequence[Field]) -> bytes:
+@contextlib.contextmanager
+def _saved(function: ConcreteFunction) -> Iterator[str]:
+    """The function as a SavedModel: only of one does the converter keep the names."""
     module = tf.Module()
     module.weights = list(function.variables)
     with tempfile.TemporaryDirectory() as directory:
-        # The converter keeps the names only of a SavedModel.
         tf.saved_model.save(module, directory, signatures={SIGNATURE: function})
+        yield directory
+
+
+def _litert(function: ConcreteFunction, inputs: Sequence[Field], outputs: Sequence[Field]) -> bytes:
+    with _saved(function) as directory:
         converter = tf.lite.TFLiteConverter.from_saved_model(directory, [SIGNATURE])
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
         made: bytes = converter.convert()

@@ -28,6 +28,8 @@ from stoker.serve.export.graph import Traced
 from stoker.serve.export.intake import Intake, as_tensor, intake_of
 from stoker.serve.export.lineage import Exporting, Lineage, lineage_of
 from stoker.serve.export.names import leaves_of
+from stoker.serve.export.quantized_files import Quantization
+from stoker.serve.export.quantizing import BOUND, read_quantization
 from stoker.serve.export.statistics import statistics_of
 from stoker.serve.placing import make_beside, place_bundle
 from stoker.serve.proof import describe_difference, is_identical
@@ -52,6 +54,9 @@ def export(
     run: str | None = None,
     store: str | None = None,
     engines: Sequence[str] = (),
+    quantize: str = "",
+    calibrate: object = None,
+    bound: float = BOUND,
     sign: str | os.PathLike[str] | None = None,
     allow_ops: Sequence[str] = (),
     scores_once: bool = False,
@@ -74,6 +79,9 @@ def export(
         run: the id of the run that trained it; by default the run of `stoker.fit`, `Trainer` or `Log`.
         store: the URL of the store, if not that of `STOKER_STORE` or `[tool.stoker]`.
         engines: engines besides TensorFlow: "litert", "onnx" (`stoker[litert]`, `stoker[onnx]`).
+        quantize: "int8" or "float16": what LiteRT computes with. The bundle's other engines stay as they are.
+        calibrate: real rows, of which every second calibrates and the others prove the bound; by default `examples`.
+        bound: how far an answer of the quantised model may be off, as a share of its output's largest value.
         sign: a private key file (`stoker bundle --new-key`) to sign the bundle with (`stoker[sign]`).
         allow_ops: operations to allow although they reach outside the model ("ReadFile", ...); whoever loads the bundle
             must allow them too.
@@ -92,13 +100,17 @@ def export(
         _check(model, target, overwrite)
         if sign is not None:
             signing.public_key(sign)  # what is wrong with it shows now
-        engines = converting.check(engines)
+        engines = converting.check([*engines, "litert"] if quantize else engines)
         known = lineage_of(model, run, store)
         with Exporting(known, model, target) as exporting, next_prover() as prover:
             intake = intake_of(model, features, examples)
             words = labels if labels is not None else intake.labels
             traced = Traced(model, intake, words, labels is not None, scores_once)
+            if examples is None and quantize:
+                examples = calibrate  # the bound holds for real rows
             inputs = _examples(intake, features, examples)
+            given = examples if calibrate is None else calibrate
+            quantization = read_quantization(quantize, bound, intake.fields, given)
             with make_beside(target) as made:
                 keras_fault = _save_keras(intake.keras_model, made / bundle.KERAS)
                 prover.load(keras=made / bundle.KERAS)
@@ -113,7 +125,7 @@ def export(
                     "statistics": statistics_of(intake.fields, features, examples),
                     "keras": {"file": bundle.KERAS, "fault": keras_fault},
                 }
-                _write_rest(made, traced, inputs, answers, description, engines)
+                _write_rest(made, traced, inputs, answers, description, engines, quantization)
                 proof = prover.prove(made, allow_ops)
                 description["keras"]["fault"] = keras_fault = keras_fault or proof["keras"]
                 write_description(made, seal(description, sign))
@@ -134,6 +146,7 @@ def _write_rest(
     answers: list[Array],
     description: Description,
     engines: list[str],
+    quantization: Quantization | None,
 ) -> None:
     """Write everything but the models."""
     fields = (traced.signature.inputs, traced.signature.outputs)
@@ -143,9 +156,18 @@ def _write_rest(
         {field.name: array for field, array in zip(fields[1], answers, strict=True)},
     )
     computed = [one for one in fields[1] if traced.labels is None or one.name != LABEL]
-    for name in engines:
-        converting.convert(name, traced.concrete, fields[0], computed, directory / converted.FILES[name])
-    description["engines"] = {name: {"file": converted.FILES[name]} for name in engines}
+    description["engines"] = {
+        name: converting.convert(
+            name,
+            traced.concrete,
+            fields[0],
+            computed,
+            directory / converted.FILES[name],
+            quantization,
+            inputs,
+        )
+        for name in engines
+    }
     description["files"] = bundle.hashes(directory)
     write_description(directory, seal(description))
 

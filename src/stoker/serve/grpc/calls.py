@@ -60,18 +60,19 @@ class GrpcService:
         for name, work in self.calls().items():
             request, response = methods[name].input_type.full_name, methods[name].output_type.full_name
             handlers[name] = grpc.stream_unary_rpc_method_handler(
-                self._respond(work, message_class(request), message_class(response)),
+                self._respond(name, work, message_class(request), message_class(response)),
                 response_serializer=_serialize,
             )
         for name, stream in self.streams().items():
             handlers[name] = grpc.stream_stream_rpc_method_handler(
-                self._respond_in_stream(stream, message_class(methods[name].input_type.full_name)),
+                self._respond_in_stream(name, stream, message_class(methods[name].input_type.full_name)),
                 response_serializer=_serialize,
             )
         return grpc.method_handlers_generic_handler(self.served_as or self.name, handlers)
 
     def _respond(
         self,
+        name: str,
         work: Work,
         request_class: Callable[[], ProtoMessage],
         response_class: Callable[[], ProtoMessage],
@@ -82,7 +83,7 @@ class GrpcService:
         """
 
         async def respond(_: object, context: grpc.aio.ServicerContext) -> ProtoMessage:
-            inquiry, request, response = Inquiry("gRPC", started=now()), request_class(), response_class()
+            inquiry, request, response = self._begin_inquiry(name, context), request_class(), response_class()
             error: RequestError | None = None
             size = 0
             try:
@@ -105,7 +106,7 @@ class GrpcService:
         return respond
 
     def _respond_in_stream(
-        self, work: StreamWork, request_class: Callable[[], ProtoMessage]
+        self, name: str, work: StreamWork, request_class: Callable[[], ProtoMessage]
     ) -> Callable[[object, grpc.aio.ServicerContext], AsyncIterator[ProtoMessage]]:
         """Answers the messages of a stream one after another, as long as they come."""
 
@@ -113,7 +114,7 @@ class GrpcService:
             try:
                 self._check_token(context)
                 while (data := await self._read_message(context, in_stream=True)) is not None:
-                    inquiry, request = Inquiry("gRPC", started=now()), request_class()
+                    inquiry, request = self._begin_inquiry(name, context), request_class()
                     try:
                         self._begin(inquiry, request, data)
                         async for answer in work(inquiry, request):
@@ -124,6 +125,13 @@ class GrpcService:
                 await context.abort(_CODES.get(error.status, grpc.StatusCode.INTERNAL), error.line)
 
         return respond
+
+    def _begin_inquiry(self, name: str, context: grpc.aio.ServicerContext) -> Inquiry:
+        inquiry, tracer = Inquiry("gRPC", started=now()), self.plane.tracer
+        if tracer is not None and tracer.is_on:
+            metadata = context.invocation_metadata() or ()
+            inquiry.trace = tracer.begin_grpc(self.served_as or self.name, name, metadata, inquiry.started)
+        return inquiry
 
     def _begin(self, inquiry: Inquiry, request: ProtoMessage, data: bytes) -> None:
         """Parse a message that has come; here, because gRPC would answer an invalid one with a traceback."""

@@ -131,7 +131,11 @@ class App:
         """Start a request whose body is still to come."""
         given = headers.get(b"x-request-id")
         name = given.decode("latin-1")[:128] if given else self._next_id()
-        return HttpRequest(path, name, started=now(), method=method, headers=headers)
+        request = HttpRequest(path, name, started=now(), method=method, headers=headers)
+        tracer = self.plane.tracer
+        if tracer is not None and tracer.is_on and method == "POST":
+            request.trace = tracer.begin_http(path, headers, request.started)
+        return request
 
     async def _read_body(self, request: HttpRequest, receive: Receive) -> bytes:
         most = self.settings.body_bytes

@@ -29,10 +29,9 @@ def tell_readiness(request: HttpRequest, plane: DataPlane, named: ModelPath) -> 
 
 def tell_metrics(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
     """All counts, for Prometheus."""
-    models, metrics = plane.models, plane.metrics
-    for name in models.names():
-        metrics.set_waiting(name, sum(one.waiting_rows for one in models.versions(name)))
-    text = metrics.text() + models.extra_text()
+    models = plane.models
+    models.note_waiting()
+    text = plane.metrics.text() + models.extra_text()
     return HttpResponse(200, text.encode(), b"text/plain; version=0.0.4; charset=utf-8")
 
 

@@ -122,6 +122,8 @@ class Router:
         route = methods.get("GET" if request.method == "HEAD" else request.method)
         if route is None:
             raise MethodError(request.path, list_methods(methods))
+        if request.trace is not None:
+            request.trace.operation = route.path
         return route.respond(request, plane, named)
 
 

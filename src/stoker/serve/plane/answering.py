@@ -23,6 +23,7 @@ from stoker.serve.plane.versions import Version
 from stoker.serve.rollout.shadow import AnsweredRequest, Candidate
 from stoker.serve.rows import InputRows
 from stoker.serve.signature import Field
+from stoker.serve.telemetry.requests import RequestTrace, RequestTracer
 
 # Larger bodies are parsed in a thread, so that the loop can answer others meanwhile; so are bodies that may hold image
 # files, of which few bytes may become many pixels.
@@ -42,6 +43,7 @@ class Inquiry:
         rows: how many it asks for, once it is parsed.
         started: when its last byte was there.
         spent: its seconds by account, with --ledger.
+        trace: what is kept of it for its trace, with OpenTelemetry.
         held: bytes of memory that its body takes.
         has_left: nobody waits for the answer any more.
     """
@@ -52,6 +54,7 @@ class Inquiry:
     rows: int = 0
     started: float = 0.0
     spent: Spent | None = None
+    trace: RequestTrace | None = None
     held: int = 0
     has_left: bool = False
 
@@ -132,8 +135,11 @@ class _Asked(Job, Generic[T]):
 
     def _encode(self) -> T:
         plane, inquiry, question, spent = self.plane, self.inquiry, self.question, self.inquiry.spent
-        if spent is not None:
-            spent.queue, spent.batch, spent.engine = self.queue_s, self.batch_s, self.engine_s
+        call, trace = self.call, inquiry.trace
+        if call is not None and spent is not None:
+            spent.queue, spent.batch, spent.engine = call.began - self.put_at, call.batch_s, call.engine_s
+        if call is not None and trace is not None:
+            trace.add_call(self.put_at, call, question.version.number)
         signature = self.parsed.signature
         answers = self.named = signature.name_answers(self.result())
         if plane.models.deployment.is_sampled():
@@ -155,9 +161,15 @@ class DataPlane:
     """Answers questions within the limits of one process."""
 
     def __init__(
-        self, settings: ServerSettings, models: ServedModels, metrics: Metrics, say: Callable[[str], None]
+        self,
+        settings: ServerSettings,
+        models: ServedModels,
+        metrics: Metrics,
+        say: Callable[[str], None],
+        tracer: RequestTracer | None = None,
     ) -> None:
         self.settings, self.models, self.metrics, self.say = settings, models, metrics, say
+        self.tracer = tracer
         self.is_ready = False
         self.held = 0  # bytes of the bodies of requests that are not answered yet
         # One thread: large bodies wait for each other, and nobody else for them.
@@ -276,7 +288,11 @@ class DataPlane:
 
     def count(self, inquiry: Inquiry, status: int, size: int) -> float:
         """Count a request that is answered, or for which nobody waits any more; returns its seconds."""
-        seconds = now() - inquiry.started
+        ended = now()
+        seconds = ended - inquiry.started
+        if inquiry.trace is not None and self.tracer is not None:
+            self.tracer.finish(inquiry.trace, inquiry.id, inquiry.model, inquiry.rows, status, ended)
+            inquiry.trace = None
         if self.metrics.knows(inquiry.model):
             if inquiry.spent is not None and inquiry.rows:
                 self.metrics.count_time(inquiry.model, inquiry.spent, seconds, size)

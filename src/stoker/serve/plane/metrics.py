@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from stoker.serve.plane.errors import MEANINGS
@@ -46,6 +46,26 @@ _METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "stoker_request_bytes_total": ("counter", "Bytes of requests' bodies, with --ledger.", ("",)),
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CountSeries:
+    """One worker's counts of a metric for a model.
+
+    Attributes:
+        name, kind, text: as in Prometheus' format.
+        label: what tells it from others of the metric and the model; "" for a histogram.
+        bounds: the upper bounds of a histogram's buckets.
+        values: the count; of a histogram those of its buckets, the one without a bound, and the sum.
+    """
+
+    name: str
+    kind: str
+    text: str
+    model: str
+    label: str
+    bounds: tuple[float, ...]
+    values: list[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +186,19 @@ class Metrics:
         first = self._places[name, model, f'le="{bounds[0]:g}"']
         self._own[first + bisect_left(bounds, value)] += 1
         self._own[first + len(bounds) + 1] += value
+
+    def own_series(self) -> Iterator[CountSeries]:
+        """The counts of this worker alone."""
+        own, places = self._own, self._places
+        for name, (kind, text, labels) in _METRICS.items():
+            for model in self._answers:
+                if kind == "histogram":
+                    bounds = tuple(float(one[4:-1]) for one in labels[:-2])
+                    values = [own[places[name, model, one]] for one in labels]
+                    yield CountSeries(name, kind, text, model, "", bounds, values)
+                    continue
+                for label in labels:
+                    yield CountSeries(name, kind, text, model, label, (), [own[places[name, model, label]]])
 
     def text(self) -> str:
         """All counts in Prometheus' format."""

@@ -217,6 +217,11 @@ class ServedModels:
         """How far the newest version's inputs are from the training rows, in this worker's sample."""
         return self.version(name).drift.shifts() if self._versions.get(name) else []
 
+    def note_waiting(self) -> None:
+        """Count the rows that wait now."""
+        for name in self.names():
+            self.metrics.set_waiting(name, sum(one.waiting_rows for one in self.versions(name)))
+
     def extra_text(self) -> str:
         """The drift, and what candidates answer, in Prometheus' format: of this worker alone."""
         return self._drift_text() + self.shadows.text(self._worker.number)

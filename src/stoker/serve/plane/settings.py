@@ -69,6 +69,7 @@ class ServerSettings:
         reload_s: how often new bundles are looked for.
         engine: what computes the answers; "" measures.
         ledger: account every second of a request.
+        otel: export traces and metrics with OpenTelemetry; the environment may ask for it, too.
         record: the share of requests to record with their answers.
         record_values: the most values of an input or an answer that are recorded; of more, only the shape.
         shadows: by model, the path of a candidate that is asked beside the version that answers.
@@ -122,6 +123,7 @@ class ServerSettings:
     warm_repeats: int = 1
     engine: str = ""
     ledger: bool = False
+    otel: bool = False
     record: float = 0.0
     record_values: int = MOST_VALUES
     shadows: Mapping[str, str] = field(default_factory=dict)

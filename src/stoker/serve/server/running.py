@@ -25,6 +25,7 @@ from stoker.serve.plane.models import ServedModels
 from stoker.serve.plane.settings import ALONE, ServerSettings, ServerWorker
 from stoker.serve.server.log import ServerLog
 from stoker.serve.server.sockets import refuse_connections
+from stoker.serve.telemetry.starting import start_telemetry
 
 _DRAIN_S = 30
 # How long to listen on after new connections are refused, so that all that have begun are accepted. With several
@@ -50,7 +51,8 @@ def serve(
     metrics = Metrics(settings.models, worker)
     models = ServedModels(settings, metrics, say, worker)
     models.load()
-    plane = DataPlane(settings, models, metrics, say)
+    telemetry = start_telemetry(settings.otel, models, worker, say)
+    plane = DataPlane(settings, models, metrics, say, telemetry.tracer)
     config = uvicorn.Config(
         App(plane),
         http=Protocol,
@@ -86,6 +88,7 @@ def serve(
             for line in ledger.lines(name, *models.books(name)):
                 say(line)
     models.close()
+    telemetry.close()
     return 0
 
 
