@@ -265,9 +265,11 @@ soak-bundles: $(READY)
 soak-store: $(READY) postgresql
 	PYTHONPATH=. $(BIN)/python benchmarks/soak_store.py
 
-# 100,000 requests, right and wrong: no 500, and no memory that grows.
+# 100,000 requests, right and wrong: no 500, and no memory that grows. As many again over all four protocols, each answer checked, while
+# workers are killed and versions replaced.
 soak-serve: $(READY)
 	$(BIN)/python benchmarks/soak_serve.py
+	PYTHONPATH=. $(BIN)/python benchmarks/soak_protocols.py $(if $(COUNT),--requests $(COUNT))
 
 # An image of a bundle, built and run: the recorded answers over REST. Needs root, and about 4 GB of disk.
 soak-package: $(READY) image-tools
