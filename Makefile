@@ -187,10 +187,26 @@ PEERS_PYTHON ?= $(BIN)/python
 peers: $(READY)
 	$(PEERS_PYTHON) benchmarks/keras_suites.py $(SUITES) $(addprefix --checkout=,$(CHECKOUTS))
 
-# TensorFlow Serving's tests of its binary, on tensorflow_model_server: `make peers-serving SERVING=a checkout of it`.
-peers-serving: $(READY)
-	$(BIN)/python -m pip install --quiet portpicker six
-	$(BIN)/python benchmarks/serving_suites.py $(SERVING) $(TESTS)
+# The tests of other servers on ours, from checkouts of them: SERVING, KSERVE and MLSERVER; any of the three. TensorFlow
+# Serving's are of its binary; of KServe and MLServer, whose environments are their own, those of the endpoints.
+peers-serving: $(READY) $(if $(KSERVE),.venv-kserve/.ready) $(if $(MLSERVER),.venv-mlserver/.ready)
+	$(if $(SERVING),$(BIN)/python -m pip install --quiet portpicker six)
+	$(if $(SERVING),$(BIN)/python benchmarks/serving_suites.py $(SERVING) $(TESTS))
+	$(if $(KSERVE)$(MLSERVER),$(BIN)/python benchmarks/endpoint_suites.py \
+		$(if $(KSERVE),--kserve $(KSERVE) --kserve-python .venv-kserve/bin/python) \
+		$(if $(MLSERVER),--mlserver $(MLSERVER) --mlserver-python .venv-mlserver/bin/python))
+
+.venv-kserve/.ready:
+	$(PYTHON) -m venv .venv-kserve
+	.venv-kserve/bin/python -m pip install --quiet 'kserve[ray]' pytest pytest-asyncio cloudevents avro pandas grpcio-testing httpx
+	@touch $@
+
+# Older versions of what its tests are written for.
+.venv-mlserver/.ready:
+	$(PYTHON) -m venv .venv-mlserver
+	.venv-mlserver/bin/python -m pip install --quiet mlserver 'pytest<9' 'pytest-asyncio<1.3' pytest-cases 'fastapi<0.125' httpx \
+		httpx-sse filelock pyyaml aiohttp aiohttp-retry
+	@touch $@
 
 # KServe's client, in an environment of its own, for its tests; without it they are skipped.
 serving-clients: .venv-clients/.ready
@@ -254,9 +270,11 @@ soak-bundles: $(READY)
 soak-store: $(READY) postgresql
 	PYTHONPATH=. $(BIN)/python benchmarks/soak_store.py
 
-# 100,000 requests, right and wrong: no 500, and no memory that grows.
+# 100,000 requests, right and wrong: no 500, and no memory that grows. As many again over all four protocols, each answer checked, while
+# workers are killed and versions replaced.
 soak-serve: $(READY)
 	$(BIN)/python benchmarks/soak_serve.py
+	PYTHONPATH=. $(BIN)/python benchmarks/soak_protocols.py $(if $(COUNT),--requests $(COUNT))
 
 # An image of a bundle, built and run: the recorded answers over REST. Needs root, and about 4 GB of disk.
 soak-package: $(READY) image-tools
@@ -372,4 +390,4 @@ $(DOCS_VENV)/.ready: pyproject.toml
 	@touch $@
 
 clean:
-	rm -rf .venv-clients $(VENV) $(DOCS_VENV) $(RELEASE_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache $(ENGINES_VENV)
+	rm -rf .venv-clients .venv-kserve .venv-mlserver $(VENV) $(DOCS_VENV) $(RELEASE_VENV) $(PEERS_VENV) $(SERVE_PEERS_VENV) site .stoker build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache $(ENGINES_VENV)

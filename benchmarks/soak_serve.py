@@ -148,9 +148,9 @@ def predict_message(chance: random.Random) -> bytes:
     """A PredictRequest for one row."""
     import tensorflow as tf
 
-    from stoker.serve.grpc.messages import CLASSES
+    from stoker.serve.grpc.messages import serving_message
 
-    made = CLASSES["PredictRequest"]()
+    made = serving_message("PredictRequest")
     made.model_spec.name = "model"
     numbers = [[chance.random() for _ in range(4)]]
     for field, value in (

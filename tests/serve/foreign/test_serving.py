@@ -258,6 +258,8 @@ def test_a_server_may_wait_for_its_models(tmp_path: Path) -> None:
     assert "waiting for a version that works" in said[-1]
     assert asyncio.run(ask(app, "GET", "/readyz")).status == 503
     assert post(app, "predict", {"instances": [[0.0]]}).status == 404
+    status = asyncio.run(ask(app, "GET", "/v1/models/half"))
+    assert (status.status, status.json()) == (404, {"error": "model 'half' has no version that works yet"})
     made = save(tmp_path / ".1")
     os.rename(made, tmp_path / "1")
     app.models.refresh("half", app.models._sources["half"])

@@ -418,7 +418,8 @@ def test_the_page_and_what_it_asks(app: App) -> None:
     page = asked(app, "GET", "/", accept="text/html")
     assert b"Try a model" in page.body
     assert "default-src 'none'" in page.headers["content-security-policy"]
-    assert asked(app, "GET", "/v1/models").json() == {"models": ["pets"]}
+    for path in ("/v1/models", "/v2/models"):
+        assert asked(app, "GET", path).json() == {"models": ["pets"]}
     model = asked(app, "GET", "/try/pets").json()
     assert model["labels"] == LABELS
     assert asked(app, "POST", PREDICT, {"instances": [model["example"]]}).status == 200

@@ -168,6 +168,13 @@ def test_it_ends_gracefully(server: Server) -> None:
     assert made == {("uses", "bundle"), ("makes", "answers")}
 
 
+def test_it_ends_with_0_while_its_workers_begin(pets: tuple[Any, Path], tmp_path: Path) -> None:
+    running = Server(str(pets[1]), "--workers", "2", "--store", "off", directory=tmp_path)
+    wait_until(lambda: len(children(running.process.pid)) == 2)
+    running.process.send_signal(signal.SIGTERM)
+    assert running.process.wait(HANGS_S) == 0
+
+
 def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "bundle.json").write_text("{}")

@@ -163,6 +163,8 @@ class InferenceService(GrpcService):
                 raise RequestError(400, f"{one.name!r}: datatype must be one of {', '.join(TYPES)}")
             tensor = SentTensor(one.name, TYPES[one.datatype], list(one.shape), None, None)
             limits.check_shape(one.name, tensor.shape, tensor.width, self.settings)
+            if raw and one.contents.ListFields():
+                raise RequestError(400, f"{one.name!r} has both contents and raw_input_contents")
             found[one.name] = tensor.from_bytes(raw[place]) if raw else _read_contents(one, tensor)
         return found
 

@@ -181,7 +181,7 @@ class ModelService(_ServingService):
 
     def _versions(self, name: str) -> list[Version]:
         try:
-            return self.plane.models.versions(name)
+            return self.plane.models.working_versions(name)
         except RequestError as error:
             raise RequestError(
                 error.status, f"Could not find any versions of model {name}: {error.line}"

@@ -13,6 +13,7 @@ from stoker.serve.plane.settings import ServerSettings
 
 _TEXT: Schema = {"type": "string"}
 _STATUS = of_json(of_object(status=_TEXT))
+_MODELS = of_json(of_object(models=of_list(_TEXT)))
 _METRICS = {"text/plain": _TEXT}
 
 
@@ -62,7 +63,7 @@ def tell_inputs(request: HttpRequest, plane: DataPlane, named: ModelPath) -> Htt
 
 
 def tell_models(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """The names of the models."""
+    """The names of the models, as KServe's servers list them."""
     return answer({"models": plane.models.names()})
 
 
@@ -83,5 +84,5 @@ def list_operator_routes(settings: ServerSettings) -> list[Route]:
         ),
         Route("GET", "/", "A page to try the models", show_page, {**_STATUS, "text/html": _TEXT}),
         Route("GET", "/try/{model}", "Inputs and examples of a model", tell_inputs, of_json({"type": "object"})),
-        Route("GET", "/v1/models", "The models", tell_models, of_json(of_object(models=of_list(_TEXT)))),
+        *(Route("GET", path, "The models", tell_models, _MODELS) for path in ("/v1/models", "/v2/models")),
     ]  # fmt: skip

@@ -55,7 +55,7 @@ _ANY = (Field("", "float32", (None,), ""),)
 def tell_status(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
     """Which versions answer: all, or the one that the path names."""
     every = named.version is None and named.label is None
-    found = plane.models.versions(named.model) if every else [named.find_version(plane)]
+    found = plane.models.working_versions(named.model) if every else [named.find_version(plane)]
     return answer({"model_version_status": [describe_status(one) for one in found]})
 
 

@@ -150,14 +150,19 @@ class ServedModels:
         found = self._versions[name]
         return [found[number] for number in sorted(found, reverse=True)]
 
+    def working_versions(self, name: str) -> list[Version]:
+        """All versions of a model, the newest first; RequestError if there is none."""
+        found = self.versions(name)
+        if not found:
+            raise RequestError(404, f"model {name!r} has no version that works yet")
+        return found
+
     def version(self, name: str, number: str | None = None, label: str | None = None) -> Version:
         """One version, by its number or its label ("latest", "stable", "previous"); RequestError if there is none."""
         numbered = self._versions.get(name)
         if number is None and label is None and numbered:
             return numbered[max(numbered)]
-        found = self.versions(name)
-        if not found:
-            raise RequestError(404, f"model {name!r} has no version that works yet")
+        found = self.working_versions(name)
         if label is not None:
             return self._labelled(name, label, found)
         for one in found:

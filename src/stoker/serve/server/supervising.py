@@ -67,7 +67,10 @@ def supervise(settings: ServerSettings, sock: socket.socket, say: Callable[[str]
             for name in settings.models:
                 for line in ledger.lines(name, *metrics.books(name, settings.batch, "its engine", False)):
                     say(line)
-    return StokerError.exit_code if StokerError.exit_code in codes else int(any(codes))
+    if StokerError.exit_code in codes:
+        return StokerError.exit_code
+    # The signal itself ends a worker that has not begun to serve; one that died before would have been started again.
+    return int(any(child.returncode not in (0, -signal.SIGTERM) for child in living))
 
 
 def _start_worker(
