@@ -44,9 +44,8 @@ def main() -> None:
         "MLP 512-2048-2048-10": mlp(512, 2048, 2048),
         "CNN 32x32x3, 3 convolutions": cnn(),
     }
-    print(
-        "| model | asked | quantised | off (bound 0.01) | file, KiB | one row | 32 rows |\n|---|---|---|---|---|---|---|"
-    )
+    print("| model | asked | quantised | off (bound 0.01) | file, KiB | one row | 32 rows |")
+    print("|---|---|---|---|---|---|---|")
     for name, model in cases.items():
         rows = np.random.default_rng(0).standard_normal((400, *model.input_shape[1:])).astype("float32")
         for kind in ("int8", "float16"):
@@ -64,8 +63,10 @@ def main() -> None:
                 else ""
             )
             one, many = said["times_quicker"]
+            sizes = f"{plain} to {size}"
             print(
-                f"| {name} | {kind} | {said['scheme']}{left} | {said['off']:.2g} | {plain} to {size} | {one:.2f}x | {many:.2f}x |"
+                f"| {name} | {kind} | {said['scheme']}{left} | {said['off']:.2g} | {sizes}"
+                f" | {one:.2f}x | {many:.2f}x |"
             )
     print("load", *(f"{one:.1f}" for one in os.getloadavg()))
 
