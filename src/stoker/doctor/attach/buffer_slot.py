@@ -10,15 +10,15 @@ from collections.abc import Callable
 
 _PROTOTYPE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
 
-# The slot holds a bare address, and a reader may be inside a wrapper at any time: wrappers are never freed.
+# The slot holds a bare address, and a reader may be inside a wrapper at any time. So wrappers are never freed.
 _wrappers: list[object] = []
 
 
 class BufferPatch:
-    """A wrapper for the slot, made once and put in as often as needed.
+    """A wrapper for the slot: made once, put in as often as needed.
 
-    A ctypes callback cannot raise. If TensorFlow raises an error, or the wrapper one of `refusals`, the reader gets -1,
-    "no buffer": NumPy then goes on to `__array__`; `memoryview` fails.
+    A ctypes callback cannot raise. If TensorFlow raises an error, or the wrapper raises one of `refusals`, the reader
+    gets -1 ("no buffer"): NumPy then tries `__array__`, and `memoryview` fails.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class BufferPatch:
         _wrappers.append(self._wrapper)
 
     def put_in(self) -> None:
-        """Wrap what is in the slot now, unless our wrapper is still there, below someone else's."""
+        """Wrap the slot's current function, unless our wrapper is still there, below someone else's."""
         address = self._slot.value
         if address is None:
             raise RuntimeError("EagerTensor has no buffer slot")
@@ -55,16 +55,16 @@ class BufferPatch:
             self._is_in = True
 
     def take_out(self) -> None:
-        """Restore the slot. If someone has wrapped ours since, it stays below theirs."""
+        """Restore the slot. If someone has wrapped our wrapper since, it stays below theirs."""
         if self._slot.value == self._ours:
             self._slot.value = self._address
             self._is_in = False
 
 
 def buffer_slot(tensor_type: type) -> ctypes.c_void_p:
-    """The memory of `type->tp_as_buffer->bf_getbuffer`.
+    """Return the memory of `type->tp_as_buffer->bf_getbuffer`.
 
-    The layout of PyTypeObject is fixed within a minor version: a head of three words, then these fields.
+    The layout of PyTypeObject is fixed within a minor version: a head of three words, followed by the fields below.
     """
     pointer = ctypes.sizeof(ctypes.c_void_p)
     fields = [

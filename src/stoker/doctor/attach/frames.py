@@ -8,7 +8,7 @@ from stoker.doctor.attach.sites import USER, SiteKey, Sites
 
 
 def drop_frames(trace: TracebackType | None, roots: str | tuple[str, ...]) -> TracebackType | None:
-    """The traceback without frames of files under these directories."""
+    """Return the traceback without the frames of files in these directories."""
     kept = []
     while trace is not None:
         if not trace.tb_frame.f_code.co_filename.startswith(roots):
@@ -21,7 +21,7 @@ def drop_frames(trace: TracebackType | None, roots: str | tuple[str, ...]) -> Tr
 
 
 def innermost_line(trace: TracebackType | None, sites: Sites) -> SiteKey | None:
-    """The innermost line of the user's that a traceback goes through."""
+    """Return the innermost line of the user's code in a traceback."""
     found: SiteKey | None = None
     while trace is not None:
         code = trace.tb_frame.f_code

@@ -1,4 +1,4 @@
-"""Long loops of ours in the program's process, which must not hold Python's lock."""
+"""Long loops of Stoker's in the program's process. They must not hold Python's lock all the time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
-# While we hold Python's lock the program waits: read a little, then pause.
+# The program waits while we hold Python's lock: handle a few items, then pause.
 _CHUNK, _PAUSE_S = 200, 0.0005
 
 

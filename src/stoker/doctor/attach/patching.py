@@ -12,8 +12,8 @@ from stoker.doctor.attach.sites import OWN_ROOT
 F = TypeVar("F")
 _MISSING = object()
 
-# TensorFlow and Keras leave frames of files below `tensorflow/python` out of the tracebacks and the "defined at" lists
-# they print. Our wrappers stand between those frames and must not show up either.
+# TensorFlow and Keras print tracebacks and "defined at" lists without the frames of files below `tensorflow/python`.
+# Our wrappers stand between those frames and must not show up either.
 _FRAMEWORK_PATH = os.path.join(OWN_ROOT, "tensorflow", "python", "")
 
 
@@ -26,7 +26,7 @@ def mark_as_framework(function: F) -> F:
 
 
 class Replacement:
-    """One function put in the place of another. It can be taken out and put back any number of times."""
+    """A function put in the place of another. It can be taken out and put back any number of times."""
 
     def __init__(self, owner: object, name: str, make: Callable[[Any], object]) -> None:
         self._owner, self._name, self._make = owner, name, make
@@ -35,7 +35,7 @@ class Replacement:
         self._is_in = False
 
     def put_in(self) -> None:
-        """Set the attribute to what `make` makes of its value, made anew if that is not the one it had."""
+        """Replace the attribute by the wrapper, which is made anew if the attribute's value has changed since."""
         if self._is_in:
             return
         own = vars(self._owner).get(self._name, _MISSING)
@@ -46,7 +46,7 @@ class Replacement:
         self._is_in = True
 
     def take_out(self) -> None:
-        """Restore the attribute. If someone has patched over ours, it stays below theirs."""
+        """Restore the attribute. If someone has patched over our wrapper, it stays below theirs."""
         if not self._is_in or vars(self._owner).get(self._name) is not self._wrapper:
             return
         if self._below is _MISSING:
@@ -57,22 +57,22 @@ class Replacement:
 
 
 class Patches:
-    """A set of patches that are taken out together. A subclass puts them in, in `attach`."""
+    """A set of patches that are taken out together. Subclasses put them in, in `attach`."""
 
     def __init__(self) -> None:
         self.active = True
         self._undo: list[Callable[[], None]] = []
-        # What `pause` takes out for a while: pairs of functions that put in and take out.
+        # What `pause` takes out for a while: pairs of functions, one to put in and one to take out.
         self._pausable: list[tuple[Callable[[], None], Callable[[], None]]] = []
 
     def attach(self) -> None:
-        """Put the patches in. TensorFlow is imported by now."""
+        """Put the patches in. TensorFlow is already imported."""
         raise NotImplementedError
 
     def replace(
         self, owner: object, name: str, make: Callable[[Any], object], pausable: bool = False
     ) -> None:
-        """Set `owner.name` to `make(original)`, to be undone by `detach`, and for a while by `pause` if `pausable`."""
+        """Set `owner.name` to `make(original)`. `detach` undoes it; if `pausable`, so does `pause`, for a while."""
         replacement = Replacement(owner, name, make)
         replacement.put_in()
         self._undo.append(replacement.take_out)
@@ -80,11 +80,11 @@ class Patches:
             self.let_pause(replacement.put_in, replacement.take_out)
 
     def let_pause(self, put_in: Callable[[], None], take_out: Callable[[], None]) -> None:
-        """Have `pause` and `resume` call these."""
+        """Have `pause` call `take_out`, and `resume` call `put_in`."""
         self._pausable.append((put_in, take_out))
 
     def pause(self) -> None:
-        """Take the pausable patches out, last first."""
+        """Take the pausable patches out, the last one first."""
         for _, take_out in reversed(self._pausable):
             take_out()
 
@@ -95,17 +95,17 @@ class Patches:
                 put_in()
 
     def add(self, owner: object, name: str, function: object) -> None:
-        """Set an attribute that `owner` does not have, to be removed by `detach`; does nothing if it has one."""
+        """Set an attribute of `owner` that `detach` removes. Do nothing if `owner` already has it."""
         if not hasattr(owner, name):
             setattr(owner, name, mark_as_framework(function))
             self._undo.append(lambda: delattr(owner, name))
 
     def on_detach(self, undo: Callable[[], None]) -> None:
-        """Run `undo` when the patches are taken out."""
+        """Call `undo` when the patches are taken out."""
         self._undo.append(undo)
 
     def detach(self) -> None:
-        """Take the patches out, last first."""
+        """Take the patches out, the last one first."""
         self.active = False
         while self._undo:
             self._undo.pop()()

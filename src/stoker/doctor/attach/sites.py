@@ -1,4 +1,4 @@
-"""Who is the user: which files are the user's own, and which line of theirs a call came from.
+"""Which files are the user's own, and which line in them a call came from.
 
 A site is never in TensorFlow, Keras, NumPy, the standard library, site-packages or Stoker. The exception is a
 program that itself lives in site-packages (`stoker run -m package.module`): then its package is the user's.
@@ -18,12 +18,12 @@ from stoker.doctor.attach.announced import LOOP_PACKAGES
 # file, line, function
 SiteKey = tuple[str, int, str]
 
-# How far a frame is from what the user asked for: their own code; libraries that only pass a request on (NumPy, tqdm,
-# `Tensor.__float__`); the inside of TensorFlow and Keras, where values are read for the framework's own purposes;
-# tf.data and the savers, which act only for themselves; the loops of Keras and of Stoker's trainer.
+# How far a frame is from the user's request: the user's own code; libraries that only pass a request on (NumPy, tqdm,
+# `Tensor.__float__`); the inside of TensorFlow and Keras, which reads values for its own purposes; tf.data and the
+# savers, which act only for themselves; the loops of Keras and of Stoker's trainer.
 USER, LIBRARY, FRAMEWORK, INTERNAL, KERAS_LOOP = range(5)
 
-# What happens below these is not the user's doing. A user's callback that they call still is: its frame comes first.
+# What runs below these files is not the user's doing, except a user's callback: its frame is found first.
 _INTERNAL_PARTS = tuple(
     part.replace("/", os.sep)
     for part in (
@@ -74,7 +74,7 @@ _OWN_LOOPS = tuple(os.path.join(_REAL_ROOT, package, "") for package in LOOP_PAC
 
 
 class Sites:
-    """Finds the user's line on the stack, quickly: a file is classified once."""
+    """Finds the user's line on the stack. Each file is classified only once, for speed."""
 
     def __init__(self, user_root: str | None = None) -> None:
         paths = sysconfig.get_paths()
@@ -82,11 +82,11 @@ class Sites:
         self._library_roots = tuple(os.path.realpath(root) + os.sep for root in roots)
         self._user_root = os.path.realpath(user_root) + os.sep if user_root else None
         self.kinds: dict[str, int] = {}
-        # The column of a site's call, looked up once.
+        # The column of each site's call, looked up once.
         self.columns: dict[SiteKey, int] = {}
 
     def kind_of(self, filename: str) -> int:
-        """How far code in this file is from what the user asked for."""
+        """Return how far code in this file is from the user's request."""
         kind = self.kinds.get(filename)
         if kind is None:
             kind = self.kinds[filename] = self._classify(filename)
@@ -94,7 +94,7 @@ class Sites:
 
     def _classify(self, filename: str) -> int:
         if filename.startswith("<"):
-            # `<frozen importlib>`, `<string>`, `<__array_function__ internals>`; a typed-in program is the user's.
+            # `<frozen importlib>`, `<string>`, `<__array_function__ internals>`. A typed-in program is the user's.
             return USER if filename.startswith(("<stdin>", "<ipython-input")) else LIBRARY
         path = os.path.realpath(filename)
         if path.startswith(_OWN_LOOPS):
@@ -113,9 +113,9 @@ class Sites:
         return USER
 
     def through(self) -> str:
-        """The library function that the user's line called and that led here, such as `matplotlib.pyplot.imshow`.
+        """Return the library function that the user's line called to get here, such as `matplotlib.pyplot.imshow`.
 
-        Empty if the line itself asks, or asks through TensorFlow, Keras or NumPy.
+        Return "" if the line itself makes the request, or makes it through TensorFlow, Keras or NumPy.
         """
         frame: FrameType | None = sys._getframe(1)
         outermost: FrameType | None = None
@@ -128,9 +128,9 @@ class Sites:
         return "" if own else f"{module}.{outermost.f_code.co_name}"
 
     def caller(self, nearer_than: int = KERAS_LOOP + 1) -> tuple[SiteKey | None, int]:
-        """The innermost line of the user's on the stack, and the farthest kind of frame between it and us.
+        """Return the innermost line of the user's on the stack, and the farthest kind of frame in between.
 
-        The search ends without a line at the first frame of kind `nearer_than` or beyond.
+        The search gives up, without a line, at the first frame of kind `nearer_than` or beyond.
         """
         farthest = LIBRARY
         frame: FrameType | None = sys._getframe(1)
@@ -154,7 +154,7 @@ class Sites:
 
 
 def _column(code: CodeType, lasti: int) -> int:
-    """The column of the running call, from 1; 0 before Python 3.11, which does not report it."""
+    """Return the column of the running call, from 1; 0 before Python 3.11, which does not report it."""
     positions = getattr(code, "co_positions", None)
     if positions is None:
         return 0
@@ -165,7 +165,7 @@ def _column(code: CodeType, lasti: int) -> int:
 
 
 def shown_path(path: str) -> str:
-    """A path as reports show it: below the working directory relative to it; a notebook's cell by its number."""
+    """Return a path as reports show it: relative if below the working directory; a notebook's cell by its number."""
     cell = cell_number(path)
     if cell:
         return f"cell {cell}"
@@ -176,21 +176,21 @@ def shown_path(path: str) -> str:
 
 
 def cell_number(path: str) -> str:
-    """The number of the notebook's cell that IPython calls by this path, empty if it is not a cell."""
+    """Return the number of the notebook's cell that IPython calls by this path; empty if the path is not a cell's."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
-    # IPython says ("Cell", "In[4]") of its own code, None of anything else.
+    # IPython returns ("Cell", "In[4]") for its own code, and None for anything else.
     name = None if shell is None else shell.compile.format_code_name(path)
     return "" if name is None else "".join(filter(str.isdigit, name[1]))
 
 
 def site_columns(site: SiteKey | None) -> dict[str, Any]:
-    """A site as columns of a table; none for no site."""
+    """Return a site as columns of a table; no columns if there is no site."""
     return {"file": shown_path(site[0]), "line": site[1], "function": site[2]} if site else {}
 
 
 def definition(function: object) -> SiteKey | None:
-    """Where a Python function is defined: file, line, name."""
+    """Return where a Python function is defined: file, line, name."""
     seen = 0
     while seen < 10:
         inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
