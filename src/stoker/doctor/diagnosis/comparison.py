@@ -23,18 +23,19 @@ from stoker.records import Finding, Record
 FASTER, SLOWER, UNDECIDED = "faster", "slower", "no difference that can be told from noise"
 # A run that crashed did not do the same work: its speed proves nothing.
 FAILED = "failed"
-# Ctrl-C, as a shell and as `subprocess` say it: the steps until then were as fast as they were.
+# The exit code after Ctrl-C, for a shell and for `subprocess`: the steps until then ran at the program's usual speed.
 _INTERRUPTED = (130, -2)
-# The smallest difference for which we say how many runs it takes to see it.
+# The smallest difference for which Stoker says how many runs it takes to see it.
 _WORTH_SEEING = 0.02
-# How much a run's speed varies with the share of the processors that others take, and the share from which we say so.
+# How much a run's speed varies with the share of the processors that other programs take, and the share that we
+# mention.
 _NOISE_OF_OTHER_WORK = 0.25
 _BUSY = 0.1
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """B against A. Changes are shares of A's speed: 0.25 is a quarter faster, -0.2 a fifth slower."""
+    """B compared with A. Changes are shares of A's speed: 0.25 is a quarter faster, -0.2 a fifth slower."""
 
     measure: str
     speed_a: float
@@ -43,7 +44,7 @@ class Comparison:
     low: float
     high: float
     verdict: str
-    # The noise of one run, as a share: within it and between runs.
+    # The noise of one run, as a share: within the run, and between runs.
     noise: float
     # A difference, and how many runs per side it takes to see it; None for more than a thousand.
     visible: float
@@ -55,15 +56,15 @@ class Comparison:
     failed: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def is_slower_than(self, limit: float) -> bool:
-        """Whether B is slower by more than this share, with confidence: the whole interval says so."""
+        """Whether B is certainly slower by more than this share: the whole interval says so."""
         return self.high < -limit
 
     def may_be_slower_than(self, limit: float) -> bool:
-        """Whether B looks slower by more than this share, but part of the interval says otherwise."""
+        """Whether B looks slower by more than this share, though part of the interval says otherwise."""
         return self.change < -limit <= self.high
 
     def runs_to_judge(self, limit: float) -> int | None:
-        """How many runs per side show that B is slower by more than this share, if it is as slow as it looks."""
+        """Return how many runs per side show that B is slower by more than this share, if it is as slow as it looks."""
         return runs_needed(self.noise, math.log1p(-limit) - math.log1p(self.change))
 
 
@@ -116,7 +117,7 @@ def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN
 
 
 def _list_failed(side: Sequence[Record]) -> tuple[str, ...]:
-    """The runs that ended with an error, and their exit codes."""
+    """Return the runs that ended with an error, with their exit codes."""
     return tuple(
         f"{one.id} (exit code {one.exit_code})"
         for one in side
@@ -125,7 +126,7 @@ def _list_failed(side: Sequence[Record]) -> tuple[str, ...]:
 
 
 def _measure(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, Callable[[Record], float], list[str]]:
-    """What to compare: steps; examples if the batch size changed; whole runs if there are no steps."""
+    """Choose what to compare: steps; examples if the batch size changed; whole runs if there are no steps."""
     runs = [*a, *b]
     for record in runs:
         if not record.wall_s > 0:
@@ -150,7 +151,7 @@ def _read_other_work(record: Record) -> float:
 
 
 def _measure_inner_noise(runs: Sequence[Record]) -> tuple[float, int]:
-    """The noise inside one run (root mean square over the runs), and how many runs have no step times."""
+    """Return the noise inside one run (root mean square over the runs), and how many runs have no step times."""
     errors = [mean_error(record.step_times) for record in runs]
     known = [error for error in errors if error is not None]
     square = sum(error**2 for error in known) / len(known) if known else 0.0
@@ -178,7 +179,7 @@ def _warnings(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 
 def changes(a: Sequence[Record], b: Sequence[Record]) -> Changes:
-    """Findings that are gone, new, or stayed. Two are the same if kind and source line are, wherever the line moved."""
+    """Return the findings that are gone, new, or stayed. Findings are the same if their kind and source line are."""
     before, after = _index_by_source(a), _index_by_source(b)
     return Changes(
         gone=[finding for key, finding in before.items() if key not in after],

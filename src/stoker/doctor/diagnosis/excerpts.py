@@ -1,6 +1,6 @@
 """The user's source around each finding and each large owner of memory.
 
-It is kept with the record, so that a page drawn next year shows today's lines.
+The excerpts are kept with the record, so that a page drawn next year shows today's lines.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _MAX_WIDTH = 300
 
 
 def excerpts(findings: Iterable[Finding | MemoryOwner], paths: dict[str, str]) -> list[Excerpt]:
-    """The lines around each finding or owner, joined where they touch; `paths` maps displayed names to files.
+    """Return the lines around each finding or owner, joined where they touch; `paths` maps displayed names to files.
 
-    The costliest come first, so that they have source if there are too many.
+    The costliest come first, so that they get an excerpt if there are too many.
     """
     wanted: defaultdict[str, list[int]] = defaultdict(list)
     for finding in list(findings)[:_MAX_EXCERPTS]:
@@ -36,7 +36,7 @@ def excerpts(findings: Iterable[Finding | MemoryOwner], paths: dict[str, str]) -
 
 
 def _ranges(numbers: list[int], count: int) -> list[tuple[int, int]]:
-    """`[42, 45]` becomes one range, 36 to 51; lines that the file does not have are left out."""
+    """Return the ranges of lines to show: `[42, 45]` becomes one range, 36 to 51. None exceeds the file."""
     joined: list[tuple[int, int]] = []
     for number in numbers:
         first, last = max(1, number - _AROUND), min(count, number + _AROUND)

@@ -12,16 +12,16 @@ from stoker.doctor.stalls.shared.draft import Draft
 from stoker.records import Detail, Finding
 from stoker.redaction import redact_text
 
-# Beyond this many the list no longer helps.
+# A longer list is no longer of help.
 _MAX_FINDINGS = 200
 
 
 def findings(m: Measurements) -> list[Finding]:
-    """What was found, costliest first."""
+    """Return what was found, costliest first."""
     found = [(stall, draft) for stall in stalls().values() for draft in stall.find(m)]
     explained = {draft.site for stall, draft in found if stall.explains_call}
     found = [(s, draft) for s, draft in found if not (s.is_part_of_call and draft.site in explained)]
-    # What has no price in time has one in bytes, and comes after.
+    # Findings with a price in bytes come after those with a price in time.
     found.sort(key=lambda pair: (-(pair[1].lost_ns or 0), -(pair[1].saved_bytes or 0)))
     return [_finding(stall, draft, m) for stall, draft in found[:_MAX_FINDINGS]]
 

@@ -1,7 +1,8 @@
-"""The record of a job, made from those of its workers: who waits for whom.
+"""The record of a job, made from the records of its workers: which worker waits for which.
 
-An exchange ends for all workers at about the same time, and begins for each when it gets there. So the last worker to
-arrive takes only as long as the exchange itself; any longer that the others take is waiting. No clocks are compared.
+An exchange ends for all workers at about the same time, but begins for each when it arrives. So the last worker to
+arrive takes only as long as the exchange itself; whatever the others take beyond that is waiting. No clocks are
+compared.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from stoker.records import ACCOUNTS, Detail, Finding, Record, Tables, WorkerRow
 def job_record(
     id: str, workers: Mapping[int, Record], exit_code: int, restarts: int, more: Sequence[Finding] = ()
 ) -> Record:
-    """The job as one run: the workers' mean accounts, all their findings, and the sum of their examples."""
+    """Return the job as one run: the workers' mean accounts, all their findings, and the sum of their examples."""
     ranks = sorted(workers)
     chief = workers[ranks[0]]
     rows = worker_rows(workers)
@@ -44,7 +45,7 @@ def job_record(
 
 
 def worker_rows(workers: Mapping[int, Record]) -> list[WorkerRow]:
-    """One row per worker. The shortest time per step that any worker exchanged is the exchange itself."""
+    """Return one row per worker. The shortest exchange time per step of any worker counts as the exchange itself."""
     least = min(_exchange_per_step(record) for record in workers.values())
     rows = []
     for rank in sorted(workers):
@@ -72,14 +73,14 @@ def _exchange_per_step(record: Record) -> float:
 
 
 def _merge_findings(workers: Mapping[int, Record]) -> list[Finding]:
-    """One finding of each kind and line: the costliest, with the workers it was found on."""
+    """Return one finding of each kind and line: the costliest, with the workers it was found on."""
     best: dict[tuple[str, str, int], tuple[Finding, list[int]]] = {}
     for rank in sorted(workers):
         for finding in workers[rank].findings:
             key = (finding.kind, finding.file, finding.line)
             known, ranks = best.get(key, (finding, []))
             costlier = (finding.lost_s or 0.0) > (known.lost_s or 0.0)
-            # One worker may have it twice: two functions at one line.
+            # One worker may have the finding twice, if two functions share a line.
             best[key] = (finding if costlier else known, ranks if rank in ranks else [*ranks, rank])
     merged = []
     for finding, ranks in best.values():

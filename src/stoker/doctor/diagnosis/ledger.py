@@ -1,9 +1,9 @@
 """Folding the recorder's raw totals into the accounts of the record.
 
-Two raw totals are mixtures that only the profiler's windows can take apart: time inside compiled functions (kernels,
+Two raw totals are mixtures, which only the profiler's windows can take apart: time inside compiled functions (kernels,
 waiting for the next element, exchanging with other workers, starting and ending the graph) and time inside eager ops
-(kernels, or dispatching them). With a GPU the host only launches work in both, so all of it is dispatch, and the device
-has its own book.
+(kernels, or dispatching them). With a GPU, the host only launches work in both, so both are all dispatch, and the
+device has its own book.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stoker.records import ACCOUNTS, Device
 
 
 def accounts(m: Measurements) -> dict[str, float]:
-    """Seconds by account; they sum to the wall time."""
+    """Return the seconds of each account; they sum to the wall time."""
     totals, windows = m[Books].totals, m[WindowsPart]
     ns = {name: float(totals.get(name, 0)) for name in ACCOUNTS}
     graph, eager = float(totals["graph"]), float(totals["eager"])
@@ -36,7 +36,7 @@ def accounts(m: Measurements) -> dict[str, float]:
 
 
 def device_book(m: Measurements) -> Device:
-    """The device's book; how busy it was comes from the windows, or from the driver if there are none."""
+    """Return the device's book. How busy the device was comes from the windows, or else from the driver."""
     device = m[DevicePart]
     return Device(
         name=device.name,

@@ -1,9 +1,9 @@
 """How far a run's speed can be trusted: the noise inside a run, and between runs of the same program.
 
 Steps are not independent: a slow second makes many slow steps in a row. So the noise of a run's mean step is estimated
-by drawing whole blocks of steps (a circular block bootstrap) of several lengths; the largest result counts. A single
-run cannot tell what changes from one run to the next (another process, another core, a neighbour on the machine); that
-is assumed until several runs of a side show it.
+by drawing whole blocks of steps of several lengths (a circular block bootstrap); the largest estimate counts. A single
+run cannot tell what changes from one run to the next (another process, another core, a neighbour on the machine). That
+noise is assumed until several runs of a side show it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import random
 from collections.abc import Sequence
 from itertools import accumulate
 
-# The spread between runs of the same program that is assumed, as a share, and how many runs that guess is worth.
+# The assumed spread between runs of the same program, as a share, and how many runs that assumption is worth.
 ASSUMED_RUN_NOISE = 0.03
 _ASSUMED_WORTH = 4
 _RESAMPLES = 400
@@ -24,7 +24,7 @@ _MOST_RUNS = 1000
 
 
 def mean_error(steps: Sequence[float]) -> float | None:
-    """The standard error of the mean step, as a share of it; None for too few steps."""
+    """Return the standard error of the mean step, as a share of the mean; None for too few steps."""
     count = len(steps)
     mean = sum(steps) / count if count else 0.0
     if count < _MIN_STEPS or mean <= 0:
@@ -34,11 +34,11 @@ def mean_error(steps: Sequence[float]) -> float | None:
 
 
 def _block_bootstrap(steps: Sequence[float], length: int) -> float:
-    """The spread of the mean over drawings of blocks; the same result every time for the same steps."""
+    """Return the spread of the mean over random drawings of blocks. The same steps always give the same result."""
     chance = random.Random(len(steps))
     count = len(steps)
     sums = [0.0, *accumulate([*steps, *steps[:length]])]
-    # The sum of the block that starts at each place: a drawing only picks among them.
+    # The sum of the block that begins at each step: a drawing only chooses among these sums.
     totals = [sums[start + length] - sums[start] for start in range(count)]
     blocks = max(1, count // length)
     means = [sum(chance.choices(totals, k=blocks)) / (blocks * length) for _ in range(_RESAMPLES)]
@@ -47,7 +47,7 @@ def _block_bootstrap(steps: Sequence[float], length: int) -> float:
 
 
 def measure_between_runs(sides: Sequence[Sequence[float]], assumed: float) -> tuple[float, int]:
-    """The spread between runs of one side as a share, and the degrees of freedom behind it.
+    """Return the spread between runs of one side as a share, and the degrees of freedom behind it.
 
     `sides` are the logarithms of the runs' speeds. The assumed spread counts as much as `_ASSUMED_WORTH` runs, so that
     two runs that happen to agree are not taken for a machine without noise.
@@ -62,7 +62,7 @@ def measure_between_runs(sides: Sequence[Sequence[float]], assumed: float) -> tu
 
 
 def runs_needed(spread: float, difference: float) -> int | None:
-    """How many runs per side it takes to tell a difference (as a share) from noise; None for very many."""
+    """Return how many runs per side it takes to tell a difference (as a share) from noise; None for very many."""
     for runs in range(1, _MOST_RUNS + 1):
         freedom = 2 * (runs - 1) + _ASSUMED_WORTH
         if t_quantile(freedom) * spread * math.sqrt(2 / runs) <= abs(difference):
@@ -71,7 +71,7 @@ def runs_needed(spread: float, difference: float) -> int | None:
 
 
 def t_quantile(freedom: int) -> float:
-    """Student's t for 95 %, both sides, from 4 degrees of freedom on (its expansion around the normal)."""
+    """Return Student's t for 95 %, two-sided, for 4 or more degrees of freedom (its expansion around the normal)."""
     z, v = _Z, float(freedom)
     return (
         z

@@ -1,4 +1,4 @@
-"""The record of a run, from its measurements: ledger, findings and the tables behind them."""
+"""The record of a run, built from its measurements: ledger, findings and the tables behind them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from stoker.records import DeviceMemory, MemoryBook, MemoryOwner, MemoryRow, Rec
 from stoker.redaction import redact, redact_text
 from stoker.version import __version__
 
-# Owners of memory whose lines are kept with the record.
+# How many owners of memory have their lines kept with the record, for each device.
 _OWNERS_WITH_SOURCE = 40
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is known of a run before it starts."""
+    """What is known about a run before it starts."""
 
     id: str
     program: str
@@ -34,7 +34,7 @@ class RunFacts:
 
 
 def record(facts: RunFacts, m: Measurements, state: str, exit_code: int | None = None) -> Record:
-    """The record up to now."""
+    """Return the record of the run so far."""
     found = findings(m)
     books, steps, owned = m[Books], m[StepsPart], m[MemoryPart].books
     return Record(

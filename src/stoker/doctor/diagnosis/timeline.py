@@ -1,4 +1,4 @@
-"""The windows of spans as the record has them: seconds since the start, sites by number, one lane per resource."""
+"""The windows of spans in the record's form: seconds since the start, numbered sites, one lane per resource."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stoker.records import Lane, SpanRow, StepRow, Timeline, TimelineSite, Timel
 
 
 def timeline_of(m: Measurements, spans: list[Window]) -> Timeline | None:
-    """The windows that hold a whole step; None if there are none."""
+    """Return the windows that hold a whole step; None if there are none."""
     sites = _Sites()
     windows = [_window(m, window, sites) for window in spans]
     kept = [window for window in windows if window.steps]
@@ -22,7 +22,7 @@ def timeline_of(m: Measurements, spans: list[Window]) -> Timeline | None:
 
 
 class _Sites:
-    """Sites by number."""
+    """Numbers the sites."""
 
     def __init__(self) -> None:
         self.rows: list[TimelineSite] = []
@@ -42,7 +42,7 @@ def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
     origin, sources = m[Books].start_ns, m[StepsPart].phase.sources
     ends = [end for end, _, _, source in window.ends if source in sources]
     if window.full and window.spans:
-        # A span that did not fit is missing from the last step.
+        # The last step lacks a span that did not fit.
         ends = [end for end in ends if end <= window.spans[-1].end]
     marks = [(start, end) for start, end in zip([window.start, *ends], ends, strict=False) if end > start]
     last = marks[-1][1] if marks else window.start
@@ -67,7 +67,7 @@ def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
 
 
 def _device(spans: list[Span], sites: _Sites, origin: int) -> list[SpanRow]:
-    """When a device beside the host was busy: from the first launch until a read that waited for it."""
+    """Return when a device beside the host was busy: from the first launch to the read that waited for it."""
     rows = []
     first: Span | None = None
     for span in spans:
@@ -93,8 +93,8 @@ def _row(span: Span, sites: _Sites, origin: int) -> SpanRow:
 
 
 def _site(owner: object) -> SiteKey | None:
-    """The user's line behind a span: the one that calls the function or reads the pipeline."""
-    # Imported here: only the program's process has such spans, and only it has loaded these probes.
+    """Return the user's line behind a span: the line that calls the function or reads the pipeline."""
+    # Imported here, as only the program's process has such spans, and only that process has loaded these probes.
     from stoker.doctor.probes.graph_calls import CalledFunction
     from stoker.doctor.probes.retrace import TracedFunction
 
