@@ -2,7 +2,7 @@
 
     $ stoker run train.py          # measure it
     $ stoker check                 # read it
-    $ stoker fix                   # repair it, and prove that it computes the same
+    $ stoker fix                   # repair it, and prove that the results are the same
 
 | room | subject |
 |---|---|
@@ -23,7 +23,7 @@
 | report/ | a record shown: console, JSON, page, trace |
 | software_gpu/ | a GPU where there is none: real copies and waits, modelled time |
 | pytest_plugin/ | the guard as pytest markers |
-| watch, notebook | the ledger of a Keras loop, and of a notebook's cell |
+| watch, notebook | the ledger of a Keras loop and of a notebook's cell |
 
 A measurement becomes a `Record` (`stoker.records`); everything after it, prices and reports alike, reads that record
 alone, so a report can be drawn again without running the program.

@@ -44,7 +44,7 @@ class NotebookReport:
         return self._print().export_text()
 
     def _print(self) -> Console:
-        """The report on a console that recorded it."""
+        """Return a console that has recorded the report."""
         recording = Console(
             record=True, file=io.StringIO(), width=_WIDTH, highlight=False, force_jupyter=False
         )
@@ -69,7 +69,7 @@ class Shell(Protocol):
 
 
 def load_ipython_extension(ipython: Shell) -> None:
-    """Called by `%load_ext stoker`."""
+    """Register the magics; IPython calls this for `%load_ext stoker`."""
 
     def stoker_magic(line: str, cell: str | None = None) -> None:
         try:
@@ -85,7 +85,7 @@ def load_ipython_extension(ipython: Shell) -> None:
 
 
 def _run_program(line: str) -> NotebookReport:
-    """`%stoker run train.py --epochs 3`: run the command, and show the program's output as it comes."""
+    """`%stoker run train.py --epochs 3`: run the command, and show the program's output as it arrives."""
     words = shlex.split(line)
     if not words or words[0] != "run" or len(words) < 2:
         raise UsageError("write `%stoker run train.py args...`, or `%%stoker` at the top of a cell")
@@ -118,7 +118,7 @@ def _run_cell(ipython: Shell, line: str, cell: str) -> NotebookReport:
     run.begin()
     count = ipython.execution_count
     try:
-        # The cell inside has the number of the cell around it, and its lines: the first is the magic's.
+        # The inner cell gets the number of the cell around it, and the same lines: line 1 stands for that of the magic.
         ipython.execution_count = _current_cell() or count
         result = ipython.run_cell("# %%stoker\n" + cell)
     except BaseException:
@@ -132,7 +132,7 @@ def _run_cell(ipython: Shell, line: str, cell: str) -> NotebookReport:
 
 
 def _experiment_seconds(line: str) -> float | None:
-    """What follows `%%stoker`: nothing, or `--experiments 60s`."""
+    """Parse what follows `%%stoker`: nothing, or `--experiments 60s`."""
     words = line.replace("=", " ").split()
     if not words:
         return None
@@ -142,7 +142,7 @@ def _experiment_seconds(line: str) -> float | None:
 
 
 def _current_cell() -> int:
-    """The number of the cell that is running, 0 if it is not known."""
+    """Return the number of the running cell; 0 if unknown."""
     frame = inspect.currentframe()
     while frame is not None:
         number = cell_number(frame.f_code.co_filename)

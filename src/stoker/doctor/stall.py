@@ -1,11 +1,11 @@
-"""What a stall is, and which ones there are.
+"""What a stall is, and the registry of all stalls.
 
     for stall in stalls().values(): ...     # ordered by code
     stalls()["sync-in-loop"].remedy
 
 A stall is one module of `doctor/stalls/` that ends in `STALL = ...`. It holds everything about the stall: its words,
 its static rule (a `check.rule.Rule`), its run-time detector (`find`) and its repair. Its cases are programs in
-`doctor/stalls/cases/`. Nothing lists the modules: this registry looks into the package.
+`doctor/stalls/cases/`. No list of the modules exists: this registry looks into the package.
 
 A stall is named after the bad pattern, and is called `kind` in records. Codes are stable, by family: STK1xx syncs and
 copies, STK2xx graphs, STK3xx input, STK4xx precision and devices, STK5xx training and inference practice, STK6xx jobs
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 _PACKAGE = "stoker.doctor.stalls"
 _CASES = Path(__file__).with_name("stalls") / "cases"
-# Not a stall: a `# stoker: ignore` comment that leaves nothing out. It is selected and ignored by name like one.
+# Not a stall: a `# stoker: ignore` comment that suppresses nothing. It is selected and ignored by name like a stall.
 UNUSED_KIND, UNUSED_CODE = "unused-allow", "STK001"
-# Ends a line of a case on which the rule must report.
+# Ends the lines of a case that the rule must report.
 MARK = "  #!"
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program with the lines a rule must report, and what the rule's fix makes of it."""
+    """A program, the lines that a rule must report in it, and the program as the rule's fix leaves it."""
 
     code: str
     lines: tuple[int, ...] = ()
@@ -60,26 +60,27 @@ class Stall:
     remedy: ClassVar[str]
     # Why it costs.
     why: ClassVar[str]
-    # It spoils what the model learns, not how fast it runs: it has no price.
+    # Whether the stall spoils what the model learns, not how fast it runs. Then it has no price.
     spoils_results: ClassVar[bool] = False
-    # A run prices it by the memory that it holds, in bytes, and not in time.
+    # Whether a run prices the stall by the memory that it holds, in bytes, and not by time.
     holds_memory: ClassVar[bool] = False
-    # It names the call that costs: whatever `is_part_of_call` at the same line is not reported again.
+    # Whether it names the call that costs. A stall with `is_part_of_call` at the same line is then not reported as
+    # well.
     explains_call: ClassVar[bool] = False
     is_part_of_call: ClassVar[bool] = False
-    # What the replay takes out; None for what has no modelled price.
+    # What the replay removes; None for a stall without a modelled price.
     repair: ClassVar[Repair | None] = None
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Where a run shows this stall; a stall without a run-time detector yields nothing."""
+        """Yield where a run shows this stall; nothing for a stall without a run-time detector."""
         return iter(())
 
     def find_in_job(self, workers: Mapping[int, Record], rows: Sequence[WorkerRow]) -> Iterator[Finding]:
-        """Where the records of a job's workers, side by side, show this stall."""
+        """Yield where the records of a job's workers, side by side, show this stall."""
         return iter(())
 
     def finding(self, *, remedy: str | None = None, **facts: Any) -> Finding:
-        """A finding of this stall: its words and these facts."""
+        """Return a finding of this stall, with its words and these facts."""
         from stoker.records import Finding
 
         return Finding(
@@ -88,12 +89,12 @@ class Stall:
 
     @cached_property
     def bad(self) -> tuple[Case, ...]:
-        """The programs that have the stall; documentation shows the first."""
+        """Programs that have the stall; the documentation shows the first."""
         return tuple(_read_bad(path) for path in self._case_files("bad"))
 
     @cached_property
     def good(self) -> tuple[Case, ...]:
-        """The programs without it; documentation shows the first."""
+        """Programs without the stall; the documentation shows the first."""
         return tuple(Case(path.read_text(encoding="utf-8")) for path in self._case_files("good"))
 
     def _case_files(self, sort: str) -> list[Path]:
@@ -112,13 +113,13 @@ def _read_bad(path: Path) -> Case:
 
 @functools.cache
 def stalls() -> Mapping[str, Stall]:
-    """Every stall by its slug, ordered by code."""
+    """Return every stall by its slug, ordered by code."""
     found = [_load(name) for name in _modules()]
     return {stall.slug: stall for stall in sorted(found, key=lambda stall: stall.code)}
 
 
 def find_stall(slug: str) -> Stall | None:
-    """One stall, without loading the others; None if this version has no such stall."""
+    """Return a stall without loading the others; None if this version has no such stall."""
     name = slug.replace("-", "_")
     return _load(name) if name in _modules() else None
 

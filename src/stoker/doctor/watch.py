@@ -24,23 +24,23 @@ from stoker.periodic import Every
 from stoker.records import Record
 from stoker.tf_internals.types import SummaryWriter
 
-# How often findings are looked for while batches run.
+# How often to look for findings while batches run.
 _LOOK_EVERY_S = 2.0
 
 
 class Watch(keras.callbacks.Callback):
-    """Keeps the books of a Keras loop from its beginning to its end.
+    """Measures a Keras loop from beginning to end.
 
     Args:
         show: print each finding to stderr when it appears, and the ledger at the end.
-        log_dir: where to write scalars for TensorBoard: steps per second, the device's busy share, the seconds on
-            each account. They are plotted against the number of steps.
+        log_dir: where to write scalars for TensorBoard: steps per second, the device's busy share, the seconds on each
+            account. They are plotted against the number of steps.
         experiments: how long repairs may be timed when the loop has ended, such as `"60s"`, or `"off"`; by default a
-            tenth of the loop's time, from 2 s to 20 s. Variables and random numbers then have the values they had.
+            tenth of the loop's time, from 2 s to 20 s. Variables and random numbers are then restored.
 
-    Under `stoker.fit` it is called once per compiled call, not for every batch.
+    Under `stoker.fit`, the callback is called once per compiled call, not for every batch.
 
-    After a loop, `record` is what `stoker run` would have saved. It is saved as well, for `stoker report`.
+    After a loop, `record` is what `stoker run` would have saved. The record is also saved, for `stoker report`.
     """
 
     every_batch = False
@@ -67,19 +67,19 @@ class Watch(keras.callbacks.Callback):
         self._looks = Every(seconds=_LOOK_EVERY_S)
 
     def on_train_begin(self, logs: object = None) -> None:
-        """`fit` begins."""
+        """Begin measuring: `fit` begins."""
         self._begin("fit")
 
     def on_test_begin(self, logs: object = None) -> None:
-        """`evaluate` begins, or the validation inside `fit`."""
+        """Begin measuring: `evaluate` begins, or the validation inside `fit`."""
         self._begin("evaluate")
 
     def on_predict_begin(self, logs: object = None) -> None:
-        """`predict` begins."""
+        """Begin measuring: `predict` begins."""
         self._begin("predict")
 
     def on_train_end(self, logs: object = None) -> None:
-        """A loop ends: draw the ledger, unless a `fit` around it goes on."""
+        """Draw the ledger at the end of a loop, unless a `fit` around the loop goes on."""
         self._depth -= 1
         run = self._run
         if self._depth > 0 or run is None:
@@ -95,7 +95,7 @@ class Watch(keras.callbacks.Callback):
     on_test_end = on_predict_end = on_train_end
 
     def on_train_batch_end(self, batch: int, logs: object = None) -> None:
-        """A step ends: now and then, show new findings."""
+        """Show new findings now and then, at the end of a step."""
         if self._run is not None and self._looks.due():
             self._show_new(self._run.look())
             self._looks.mark()
@@ -128,7 +128,7 @@ class Watch(keras.callbacks.Callback):
         try:
             run.keep(record)
         except (UsageError, OSError) as error:
-            # The loop went well: a record that cannot be saved must not make it fail.
+            # The loop itself succeeded: a record that cannot be saved must not make it fail.
             LOGGER.warning("could not save the record: %s", error)
         if self._show:
             console.show(record, run.path)
@@ -146,7 +146,7 @@ class Watch(keras.callbacks.Callback):
             self._writer = None
 
     def _poll(self) -> None:
-        """On the heartbeat's thread: look at the device, and notice a loop that ended with an exception."""
+        """On the heartbeat's thread, poll the device, and notice a loop that ended with an exception."""
         run = self._run
         if run is None:
             return
