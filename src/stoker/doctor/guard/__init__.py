@@ -11,9 +11,9 @@
 |---|---|
 | entry, functions | `guard`: a `with` block, a decorator |
 | scope | one context variable: the open guards and `allow` regions of this context |
-| hooks, tracing | the patches, in while any guard is open in the process |
+| hooks, tracing | the patches, installed while any guard is open in the process |
 | events, placement | one sync, copy, retrace or eager op; whether a value is, or would be, in device memory |
-| limits, steps | how much is too much; where a step begins |
+| limits, steps | how many events are too many; where a step begins |
 | report | counts by line, the errors, the warning |
 
 A patch makes an `Event`; `events.deliver` hands it to the guards of the context, innermost first; `entry.Entered`

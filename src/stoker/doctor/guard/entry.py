@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Entered(scope.Region):
-    """A guard at work: one `with` block, or one call of a decorated function."""
+    """A guard at work, for one `with` block or one call of a decorated function."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()
@@ -36,14 +36,14 @@ class Entered(scope.Region):
         self._raised: GuardError | None = None
 
     def begin(self) -> None:
-        """Watch, once the region is entered."""
+        """Put the patches in if this is the first guard. The region is entered after that."""
         hooks.acquire()
 
     def end(self, error: BaseException | None) -> None:
-        """Take the patches out if this was the last guard; say what could not be said at the line."""
+        """Take the patches out if this was the last guard, and raise an error that could not be raised at the line."""
         hooks.release()
         hidden = self._find_hidden_error(error)
-        # An error holds the frames it came through, and with them this guard.
+        # An error holds the frames that it passed through, and so would keep this guard alive.
         self._refused = self._raised = None
         if isinstance(error, GuardError):
             _cut_below_user(error.__traceback__)
@@ -51,10 +51,10 @@ class Entered(scope.Region):
             raise hidden.with_traceback(_cut_at_user(error.__traceback__) if error else None) from None
 
     def _find_hidden_error(self, error: BaseException | None) -> GuardError | None:
-        """Our error, if other code hid it: the program saw another error, or none.
+        """Return the guard's error if other code hid it: the program saw another error, or none.
 
-        C code puts its own around ours (NumPy), or tells only of "no buffer" (`memoryview`), at the very line that
-        was stopped; a variable's `__repr__` swallows it.
+        At the stopped line itself, C code puts its own error around ours (NumPy) or reports only "no buffer"
+        (`memoryview`). A variable's `__repr__` swallows ours.
         """
         refused = self._refused[0] if self._refused is not None else None
         if error is None:
@@ -69,7 +69,7 @@ class Entered(scope.Region):
         return ours if stopped else None
 
     def count(self, event: Event, reason: str | None) -> bool:
-        """Take an event in; whether it passes a limit."""
+        """Count an event, and return whether it passes a limit."""
         with self._lock:
             report, kind = self.report, event.kind
             if reason is not None:
@@ -92,7 +92,7 @@ class Entered(scope.Region):
             return passed
 
     def count_op(self) -> None:
-        """Take in an eager op that no limit is set on; its line is not looked for."""
+        """Count an eager op if eager ops have no limit, without looking for its line."""
         if self.open:
             with self._lock:
                 warm = self.limits.warmup and self.steps.steps <= self.limits.warmup
@@ -130,15 +130,15 @@ class Entered(scope.Region):
             warnings.warn_explicit(message(self.report, line), GuardWarning, file, number, registry={})
 
     def limits_ops(self) -> bool:
-        """As declared."""
+        """See `Region.limits_ops`."""
         return EAGER_OPS in self.limits.by_kind
 
     def wants_threads(self) -> bool:
-        """As declared."""
+        """See `Region.wants_threads`."""
         return self.limits.threads
 
     def begin_step(self, rank: int, source: object) -> None:
-        """As declared."""
+        """See `Region.begin_step`."""
         with self._lock:
             if self.open and self.steps.begin(rank, source):
                 self.report.steps = self.steps.steps
@@ -146,25 +146,25 @@ class Entered(scope.Region):
                 self._this_steps_bytes.clear()
 
     def regrade_steps(self, rank: int, source: object) -> None:
-        """As declared."""
+        """See `Region.regrade_steps`."""
         with self._lock:
             self.steps.regrade(rank, source)
             self.report.steps = self.steps.steps
 
     def more_steps(self, source: object, steps: int) -> None:
-        """As declared."""
+        """See `Region.more_steps`."""
         with self._lock:
             if self.open:
                 self.steps.more(source, steps)
                 self.report.steps = self.steps.steps
 
     def refuse(self, error: GuardError, tensor: Any) -> None:
-        """As declared; the error waits for whoever can raise it."""
+        """See `Region.refuse`. The error waits for a caller that can raise it."""
         if error.report is self.report:
             self._refused = (error, weakref.ref(tensor))
 
     def take_refusal(self, tensor: Any) -> GuardError | None:
-        """As declared."""
+        """See `Region.take_refusal`."""
         refused = self._refused
         if refused is None or refused[1]() is not tensor or not self.open:
             return None
@@ -173,7 +173,7 @@ class Entered(scope.Region):
 
 
 class Guard(scope.Entrance[Entered]):
-    """What `guard` returns: usable any number of times, also nested and in several threads at once."""
+    """What `guard` returns. It can be used any number of times, nested, and in several threads at once."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(functools.partial(Entered, limits))
@@ -206,7 +206,7 @@ def guard(
         eager_ops: how many ops may be dispatched one by one.
         action: "raise" at the line, "warn" once per line, or "record" in the report only.
         per_step: apply the limits to each step, which the guard finds by itself, instead of the whole block.
-        warmup: the first steps, this many, may do anything.
+        warmup: how many steps at the beginning may do anything.
         threads: also watch threads started, and pool tasks submitted, under this guard.
 
     Returns:
@@ -220,16 +220,17 @@ def guard(
 
 
 def bind(function: F) -> F:
-    """`function`, to run in another thread under the guards that hold here: `pool.submit(bind(work))`."""
+    """Return `function`, made to run in another thread under the guards open here: `pool.submit(bind(work))`."""
     carried: Any = functools.wraps(function)(hooks.bind(function, scope.current()))
     bound: F = carried
     return bound
 
 
 def _cut_below_user(trace: TracebackType | None) -> None:
-    """End the traceback of our own error at the user's line, where a debugger is to stop.
+    """End the traceback of our own error at the user's line, where a debugger should stop.
 
-    In place: Python 3.10 raises an error on from `__exit__` with the traceback it came with, whatever it has now.
+    The traceback is changed in place: Python 3.10 re-raises an error from `__exit__` with the traceback that the error
+    came with, whatever traceback the error has now.
     """
     users = _find_user_entries(trace)
     if users:
@@ -237,7 +238,7 @@ def _cut_below_user(trace: TracebackType | None) -> None:
 
 
 def _cut_at_user(trace: TracebackType | None) -> TracebackType | None:
-    """A copy of another's traceback that ends at the user's line."""
+    """Return a copy of another error's traceback that ends at the user's line."""
     users = _find_user_entries(trace)
     if not users:
         return trace
@@ -248,7 +249,7 @@ def _cut_at_user(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _find_user_entries(trace: TracebackType | None) -> list[int]:
-    """Which entries of a traceback are the user's."""
+    """Return the indices of the user's entries in a traceback."""
     files = [entry.tb_frame.f_code.co_filename for entry in _entries(trace)]
     return [index for index, file in enumerate(files) if SITES.kind_of(file) == USER]
 

@@ -1,4 +1,4 @@
-"""Events: one sync, copy, retrace or eager op, who caused it, what it was, and which guards hear of it."""
+"""Events: one sync, copy, retrace or eager op; its line and what it was; and which guards learn of it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ SITES = Sites()
 
 @dataclass
 class Event:
-    """Something a guard counts. Without a site, the framework did it for its own ends."""
+    """Something that a guard counts. An event without a site was the framework's own doing."""
 
     kind: str
     site: SiteKey | None
     bytes: int
-    # Asked for only when a line is seen for the first time: it looks at the program's variables.
+    # Called only when a line is seen for the first time, because it searches the program's variables.
     what: Callable[[], str]
 
 
 def deliver(regions: tuple[Region, ...], event: Event) -> None:
-    """Tell all guards, innermost first; the innermost one whose limit is passed acts.
+    """Tell all guards, the innermost first. Of the guards whose limit is passed, the innermost acts.
 
-    An allowed region speaks to the guards around it, not to those inside it.
+    An `allow` region applies to the guards around it, not to those inside it.
     """
     __tracebackhide__ = True
     reason: str | None = None
@@ -47,7 +47,7 @@ def deliver(regions: tuple[Region, ...], event: Event) -> None:
 
 
 def describe_read(tensor: Any) -> str:
-    """``read `loss`: float32[32, 10], 1.2 KiB, on CPU:0``."""
+    """Describe a read: ``read `loss`: float32[32, 10], 1.2 KiB, on CPU:0``."""
     device = str(tensor.backing_device).rpartition("device:")[2]
     shape = ", ".join(str(int(n)) for n in tensor.shape)
     name = name_of(tensor)
@@ -56,7 +56,7 @@ def describe_read(tensor: Any) -> str:
 
 
 def describe_copy(value: Any, tensor: Any) -> str:
-    """``copied `batch`: ndarray float32[32, 10], 1.2 KiB``."""
+    """Describe a copy: ``copied `batch`: ndarray float32[32, 10], 1.2 KiB``."""
     shape = ", ".join(str(int(n)) for n in tensor.shape)
     name = name_of(value)
     shown = f"copied `{name}`" if name else "copied data"
@@ -64,7 +64,7 @@ def describe_copy(value: Any, tensor: Any) -> str:
 
 
 def name_of(value: Any) -> str:
-    """What the program calls a value: the name of a TensorFlow or Keras variable, or of a Python variable."""
+    """Return what the program calls a value: the name of a TensorFlow or Keras variable, or of a Python variable."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and SITES.kind_of(frame.f_code.co_filename) != USER:
         owner = frame.f_locals.get("self")

@@ -1,4 +1,4 @@
-"""Decorated functions: a region around every call, also of generators and coroutines.
+"""Decorated functions: a region around every call, including calls of generators and coroutines.
 
 A generator's body runs in pieces, in its consumer's context. The region is entered for each piece and suspended in
 between, so that the consumer's own code is not watched.
@@ -15,7 +15,7 @@ from stoker.doctor.guard import scope
 
 
 class _Call:
-    """One call: its region, from the beginning to the end; gives what each piece of it runs in."""
+    """A call, whose region lasts from beginning to end. Entering it returns what each piece of it runs in."""
 
     def __init__(self, make: Callable[[], scope.Region]) -> None:
         self._region = make()
@@ -31,7 +31,7 @@ class _Call:
 
 
 class _Piece:
-    """A piece of a call: in it the region is entered, after it suspended. Used again for the next."""
+    """The context of a call's pieces: the region is entered at the start of each piece and suspended at the end."""
 
     def __init__(self, region: scope.Region) -> None:
         self._region = region
@@ -44,7 +44,7 @@ class _Piece:
 
 
 def watch_function(function: Any, make: Callable[[], scope.Region]) -> Any:
-    """`function` with a new region of `make()` around every call."""
+    """Wrap `function` so that every call has a new region of `make()` around it."""
     if inspect.isasyncgenfunction(function):
         wrapper = _async_generator(function, make)
     elif inspect.iscoroutinefunction(function):

@@ -1,6 +1,6 @@
-"""The patches behind all guards: in while any guard is open in the process, out when the last one is left.
+"""The patches behind all guards, installed while any guard is open in the process.
 
-Each asks the context for its guards first and is a plain call where there are none.
+Each patch first looks up the guards of its context, and only calls the original if there are none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from stoker.tf_internals.versions import TENSORFLOW
 
 
 class Hooks(Patches):
-    """Reads, copies and eager ops; with it the hooks on functions, loops and threads."""
+    """The patches for reads, copies and eager ops, and with them the hooks on functions, loops and threads."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -36,7 +36,7 @@ class Hooks(Patches):
         super().__init__()
         self._array_type = np.ndarray
         self._placement = Placement()
-        # TensorFlow keeps the host's copy of a tensor: reading it again costs nothing.
+        # TensorFlow keeps the host's copy of a tensor, so reading the tensor again costs nothing.
         self._read = WeakIds()
         self._buffer = BufferPatch(eager.tensor_type(), self._buffer_reader, refusals=(GuardError,))
         self._tracing = TracingHooks(self._placement)
@@ -72,8 +72,8 @@ class Hooks(Patches):
                 try:
                     self._on_read(regions, tensor)
                 except GuardError as error:
-                    # Nothing can be raised from here: NumPy comes back through `__array__` and meets it there;
-                    # for others the guard raises it in place of their "no buffer".
+                    # Nothing can be raised from here. NumPy comes back through `__array__` and meets the error there;
+                    # for other readers, the guard raises the error in place of their "no buffer".
                     for region in regions:
                         region.refuse(error, tensor)
                     raise
@@ -84,7 +84,7 @@ class Hooks(Patches):
     def _on_read(self, regions: tuple[scope.Region, ...], tensor: Any) -> None:
         __tracebackhide__ = True
         for region in regions:
-            # NumPy was refused the buffer and asks again.
+            # NumPy was refused the buffer and tries again.
             error = region.take_refusal(tensor)
             if error is not None:
                 raise error
@@ -123,7 +123,7 @@ class Hooks(Patches):
             if regions:
                 self._placement.note_made(args, result)
                 if len(regions) == 1 and not regions[0].limits_ops():
-                    # There are so many ops: where they are not limited, one guard counts them quickly.
+                    # Eager ops are so many that a guard without a limit on them counts them the quick way.
                     regions[0].count_op()
                 else:
                     deliver(regions, Event(EAGER_OPS, SITES.caller()[0], 0, str))
@@ -132,7 +132,7 @@ class Hooks(Patches):
         return execute
 
     def _carry_to_replicas(self) -> None:
-        """A strategy runs each replica's function in its own thread: that is still the guarded code."""
+        """Carry the guards to the threads in which a strategy runs each replica: those run guarded code, too."""
 
         def run(original: Callable[..., Any]) -> Callable[..., Any]:
             def replica(thread: Any) -> Any:
@@ -176,7 +176,7 @@ class Hooks(Patches):
 
 
 def _list_inherited_regions() -> tuple[scope.Region, ...]:
-    """The regions a new thread inherits: all, if one of the guards asks for it."""
+    """Return the regions that a new thread inherits: all of them, if one of the guards wants threads."""
     regions = scope.current()
     wanted = any(region.open and region.wants_threads() for region in regions)
     return regions if wanted else ()
@@ -188,7 +188,7 @@ def _carry_regions(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def bind(function: Callable[..., Any], regions: tuple[scope.Region, ...]) -> Callable[..., Any]:
-    """`function`, to be run anywhere as if under these regions."""
+    """Wrap `function` so that it runs anywhere as if under these regions."""
 
     def run(*args: Any, **kwds: Any) -> Any:
         with scope.carry(regions):
@@ -203,7 +203,7 @@ _hooks: Hooks | None = None
 
 
 def acquire() -> None:
-    """One more guard is open.
+    """Open one more guard; the first puts the patches in.
 
     Raises:
         UsageError: TensorFlow is missing, or is a version the guard was not written for.
@@ -235,7 +235,7 @@ def _check_tensorflow() -> None:
 
 
 def release() -> None:
-    """One guard less; the last one takes the patches out."""
+    """Close a guard; the last one takes the patches out."""
     global _open
     with _lock:
         _open -= 1

@@ -15,7 +15,7 @@ ACTIONS = ("raise", "warn", "record")
 
 @dataclass(frozen=True)
 class GuardLimit:
-    """A number of times, or a number of bytes."""
+    """A limit, as a number of events or a number of bytes."""
 
     most: int
     in_bytes: bool
@@ -28,7 +28,7 @@ class GuardLimit:
 
 @dataclass(frozen=True)
 class Limits:
-    """What one guard lets pass. A kind without a limit is counted only."""
+    """What a guard permits. A kind without a limit is only counted."""
 
     by_kind: dict[str, GuardLimit]
     per_step: bool = False
@@ -40,10 +40,10 @@ class Limits:
 def limits(
     by_kind: dict[str, int | str | None], per_step: bool, warmup: int, action: str, threads: bool
 ) -> Limits:
-    """Check what the user wrote.
+    """Check the user's arguments, and return the limits.
 
     Raises:
-        UsageError: it makes no sense.
+        UsageError: an argument is invalid.
     """
     if action not in ACTIONS:
         raise UsageError(f"no action {action!r}: choose one of {', '.join(ACTIONS)}")
@@ -54,7 +54,7 @@ def limits(
 
 
 def limit(kind: str, value: int | str) -> GuardLimit:
-    """A limit from `3` or `"1 MiB"`."""
+    """Parse a limit such as `3` or `"1 MiB"`."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return GuardLimit(value, False, f"{value:,}")
     most = bytes_of(value) if isinstance(value, str) and kind in (SYNCS, COPIES) else None

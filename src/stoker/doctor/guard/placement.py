@@ -1,8 +1,8 @@
 """Where a tensor lives, and, on a machine without an accelerator, where it would live on one.
 
-With an accelerator TensorFlow tells. Without one, everything is on the CPU and the answer is worked out: whole
-numbers of 32 bits and strings stay in host memory, and so does what was made under `tf.device("CPU")`, by an op
-that has no GPU kernel, or by an input pipeline. What was pinned before the guard began is not known.
+With an accelerator, TensorFlow knows. Without one, everything is on the CPU and the answer is worked out: 32-bit
+integers and strings stay in host memory, and so do values made under `tf.device("CPU")`, by an op that has no GPU
+kernel, or by an input pipeline. What was pinned before the guard began is unknown.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Any
 from stoker.doctor.software_gpu.build import KERNEL_TABLE
 from stoker.tf_internals import eager, graphs
 
-# Their output is where the iterator is: on the host.
+# Ops whose output is where the iterator is: on the host.
 _PIPELINE_OPS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
-# Their value is where their input is. To copy a device's value to the host by `identity` is to read it.
+# Ops whose output is where their input is. Copying a device's value to the host by `identity` counts as reading it.
 _SAME_PLACE = frozenset({"ReadVariableOp", "Identity", "OptionalGetValue", "OptionalHasValue"})
 _DEVICE, _HOST, _OF_INPUT = range(3)
 
 
 class WeakIds:
-    """A set of tensors, which cannot be hashed; none of them is kept alive."""
+    """A set of tensors, which cannot be hashed, held by weak references."""
 
     def __init__(self) -> None:
         self._known: dict[int, weakref.ref[Any]] = {}
@@ -37,12 +37,12 @@ class WeakIds:
         return found is not None and found() is tensor
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all tensors."""
         self._known = {}
 
 
 class Placement:
-    """Tells tensors of the device from tensors of the host."""
+    """Tells the device's tensors from the host's."""
 
     def __init__(self) -> None:
         import tensorflow as tf
@@ -58,12 +58,12 @@ class Placement:
         self._homes: dict[str, int] = {}
 
     def begin(self) -> None:
-        """Begin when the first guard opens: nothing is known about tensors made earlier."""
+        """Begin, when the first guard opens. Nothing is known about tensors made earlier."""
         self._on_host.clear()
         self._thread = eager.thread_state()
 
     def is_accelerated(self) -> bool:
-        """Whether TensorFlow has a device other than the CPU. There is a tensor, so TensorFlow has started."""
+        """Whether TensorFlow has a device other than the CPU. A tensor exists by now, so TensorFlow has started."""
         if self._accelerated is None:
             devices = self._logical_devices()
             self._accelerated = any(d.device_type not in ("CPU", "XLA_CPU") for d in devices)
@@ -78,7 +78,7 @@ class Placement:
         return tensor.dtype != self._int32 and tensor not in self._on_host
 
     def note_made(self, call: tuple[Any, ...], result: Any) -> None:
-        """An eager op made tensors; they may be the host's. `call` is context, op, name, inputs and attributes."""
+        """Note host tensors among those that an eager op made. `call` is context, op, name, inputs and attributes."""
         if self._accelerated or self.is_accelerated():
             return
         op = call[1]
@@ -92,26 +92,26 @@ class Placement:
             self.mark(result)
 
     def is_pinned_to_host(self) -> bool:
-        """Whether the program is inside a `tf.device` scope of the CPU; a strategy's own scopes are not meant."""
+        """Whether the program is inside a `tf.device` scope of the CPU. A strategy's own scopes do not count."""
         name = self._thread.device_name
         return bool(name) and "CPU" in name and not self._has_strategy()
 
     def mark(self, result: Any) -> None:
-        """These tensors are the host's."""
+        """Remember that these tensors are the host's."""
         for tensor in result if isinstance(result, (list, tuple)) else (result,):
             if isinstance(tensor, self._eager_tensor):
                 self._on_host.add(tensor)
 
 
 def _home(op: str) -> int:
-    """Where an op leaves its result by default."""
+    """Return where an op leaves its result by default."""
     if op in _SAME_PLACE:
         return _OF_INPUT
     return _DEVICE if op not in _PIPELINE_OPS and has_gpu_kernel(op) else _HOST
 
 
 def has_gpu_kernel(op: str) -> bool:
-    """Whether TensorFlow built for GPUs would run this op on one."""
+    """Whether a TensorFlow that is built for GPUs would run this op on one."""
     return op in _table() or _registered_for_gpu(op)
 
 
@@ -122,5 +122,5 @@ def _table() -> frozenset[str]:
 
 
 def _registered_for_gpu(op: str) -> bool:
-    """The table lists only what a build without CUDA lacks."""
+    """Whether this build has a GPU kernel for the op. The table lists only kernels that a build without CUDA lacks."""
     return any(device in ("GPU", "DEFAULT") for device in graphs.kernel_devices(op))

@@ -1,4 +1,4 @@
-"""What a guard counted, by line, and how it says so: the report, the error and the warning."""
+"""What a guard counted, by line, and how it is reported: the report, the error and the warning."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Line:
     function: str
     count: int = 0
     bytes: int = 0
-    # What was read, copied or traced, the first time.
+    # What was read, copied or traced the first time.
     what: str = ""
     warned: bool = False
 
     def text(self) -> str:
-        """The line, its source and what happened there, indented."""
+        """Return the line, its source and what happened there, indented."""
         shown = [f"  {shown_path(self.file)}:{self.line} in {self.function}   {self._amount()}"]
         source = linecache.getline(self.file, self.line).strip()
         if source:
@@ -59,9 +59,9 @@ class Report:
     bytes: Counter[str] = field(default_factory=Counter)
     lines: dict[tuple[str, SiteKey], Line] = field(default_factory=dict)
     steps: int = 0
-    # Reads that Keras or TensorFlow made for its own ends: no line of the program asked for them.
+    # Reads by Keras or TensorFlow for their own purposes: no line of the program asked for them.
     framework_syncs: int = 0
-    # Counted apart: what warm-up steps did, and what `allow` regions did, by reason.
+    # Counted separately: the events of warm-up steps, and those of `allow` regions, by reason.
     warmup: Counter[str] = field(default_factory=Counter)
     allowed: dict[str, Counter[str]] = field(default_factory=dict)
     # The kinds whose limit was passed.
@@ -93,7 +93,7 @@ class Report:
         return self.counts[EAGER_OPS]
 
     def line(self, kind: str, site: SiteKey) -> Line:
-        """The tally of a kind at a site."""
+        """Return the tally of a kind at a site."""
         found = self.lines.get((kind, site))
         if found is None:
             if len(self.lines) >= _MAX_SITES:
@@ -102,18 +102,18 @@ class Report:
         return found
 
     def ordered(self, kind: str) -> list[Line]:
-        """The lines of a kind, most events first, then most bytes."""
+        """Return the lines of a kind: most events first, then most bytes."""
         return sorted((e for e in self.lines.values() if e.kind == kind), key=lambda e: (-e.count, -e.bytes))
 
     def text(self) -> str:
-        """One screen: every kind over its limit with its lines, then what was counted apart."""
+        """Return one screen of text: each kind over its limit with its lines, then what was counted separately."""
         parts = [self.headline(kind) + "\n" + self._lines(kind) for kind in KINDS if kind in self.over]
         if not parts:
             parts = [", ".join(amount(kind, self.counts[kind]) for kind in KINDS)]
         return "\n".join(parts + self._describe_rest())
 
     def headline(self, kind: str) -> str:
-        """`3 syncs, over the limit of 0`."""
+        """Return a headline such as `3 syncs, over the limit of 0`."""
         limit = self.limits.by_kind[kind]
         got = amount(kind, self.counts[kind])
         if self.bytes[kind]:
@@ -174,32 +174,32 @@ class GuardWarning(UserWarning):
 
 _ERRORS = {error.kind: error for error in (SyncError, CopyError, RetraceError, EagerOpError)}
 
-# Tracebacks show them by the name they are caught by.
+# Tracebacks show these classes by the name under which programs catch them.
 for _public in (GuardError, GuardWarning, *_ERRORS.values()):
     _public.__module__ = "stoker"
 
 
 def error_of(report: Report, line: Line) -> GuardError:
-    """The error for the line that passed the limit."""
+    """Return the error for the line that passed the limit."""
     error = _ERRORS[line.kind](message(report, line))
     error.report, error.line = report, line
     return error
 
 
 def message(report: Report, line: Line) -> str:
-    """What happened at this line, and what to do."""
+    """Say what happened at this line, and what to do."""
     return "\n".join(
         [report.headline(line.kind), line.text(), f"  → {advice(line.kind)}", *report._describe_rest()]
     )
 
 
 def advice(kind: str) -> str:
-    """What to do instead."""
+    """Say what to do instead."""
     return f'{_ADVICE[kind]} On purpose: `with stoker.allow("reason"):`'
 
 
 def amount(kind: str, count: int) -> str:
-    """`1 sync`, `3 copies`."""
+    """Return an amount in words: `1 sync`, `3 copies`."""
     return f"{count:,} {SINGULAR[kind] if count == 1 else PLURAL[kind]}"
 
 

@@ -1,8 +1,9 @@
-"""Who is watched: the guards and allowed regions that hold here, in this context and no other.
+"""Which guards and allowed regions are open here, in this context and no other.
 
-A context variable holds a tuple, outermost first: an entered guard, or the reason of an `allow` region. Another
-thread has its own context and does not see it. A generator shares its consumer's context and may be finished in
-another one, so leaving never relies on order: what was left is marked closed and passed over wherever it lingers.
+A context variable holds a tuple of regions, outermost first. A region is an entered guard, or an `allow` with its
+reason. Another thread has a context of its own and does not see the tuple. A generator shares its consumer's context
+and may be finished in another one, so leaving never relies on order: a region that was left is marked closed, and
+skipped wherever it lingers.
 """
 
 from __future__ import annotations
@@ -24,49 +25,49 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Region:
-    """What the tuple holds. By itself it hears of everything and does nothing; a guard does."""
+    """An entry of the tuple. This class hears of everything and does nothing; a guard overrides its methods."""
 
     def __init__(self) -> None:
         self.open = True
 
     def begin(self) -> None:
-        """The region is about to be entered for the first time."""
+        """Prepare the region, which is about to be entered for the first time."""
 
     def end(self, error: BaseException | None) -> None:
-        """It was left for good, by this error or none."""
+        """Handle that the region was left for good, by this error or without one."""
 
     def count(self, event: Event, reason: str | None) -> bool:
-        """Take an event in, which the reason of an inner region allows; whether it passes a limit."""
+        """Count an event, which an inner region may allow for a reason, and return whether it passes a limit."""
         return False
 
     def act(self, event: Event) -> None:
-        """The event passed the limit."""
+        """Act on an event that passed the limit."""
 
     def limits_ops(self) -> bool:
         """Whether eager ops are limited, so that their lines matter."""
         return False
 
     def count_op(self) -> None:
-        """Take in an eager op without its line."""
+        """Count an eager op without its line."""
 
     def wants_threads(self) -> bool:
-        """Whether threads started here are watched as well."""
+        """Whether threads started here are watched, too."""
         return False
 
     def begin_step(self, rank: int, source: object) -> None:
-        """A call or tape begins that may be a step."""
+        """Handle the beginning of a call or tape that may be a step."""
 
     def regrade_steps(self, rank: int, source: object) -> None:
-        """What begins there turned out to be of another class."""
+        """Move a source to another class, known only after its first steps began."""
 
     def more_steps(self, source: object, steps: int) -> None:
-        """The last step was several at once."""
+        """Add steps to the last step, which was several at once."""
 
     def refuse(self, error: GuardError, tensor: Any) -> None:
-        """A reader of the tensor's buffer was turned away with this error, if it is this guard's."""
+        """Keep this error, if it is this guard's, because a reader of the tensor's buffer was turned away with it."""
 
     def take_refusal(self, tensor: Any) -> GuardError | None:
-        """The error that waits for this tensor's next read."""
+        """Return the error that waits for this tensor's next read."""
         return None
 
 
@@ -74,29 +75,29 @@ R = TypeVar("R", bound=Region)
 
 _regions: ContextVar[tuple[Region, ...]] = ContextVar("stoker_regions", default=())
 
-# As bare functions: the hooks ask at every op.
+# A bare function, for speed: the hooks call it at every op.
 current = _regions.get
 
 
 def enter(region: Region) -> None:
-    """Watch this context with one more region."""
+    """Add a region to those of this context."""
     _regions.set((*[r for r in _regions.get() if r.open], region))
 
 
 def leave(region: Region) -> None:
-    """Close the region everywhere and forget it here."""
+    """Close the region everywhere, and remove it from this context."""
     region.open = False
     suspend(region)
 
 
 def suspend(region: Region) -> None:
-    """Forget the region here; it stays open, to be entered again."""
+    """Remove the region from this context. It stays open, to be entered again."""
     _regions.set(tuple(r for r in _regions.get() if r is not region and r.open))
 
 
 @contextlib.contextmanager
 def carry(regions: tuple[Region, ...]) -> Any:
-    """Run a block in another thread as if it stood where `regions` were taken."""
+    """Run a block in another thread as if it were where `regions` were taken."""
     token = _regions.set(regions)
     try:
         yield
@@ -138,7 +139,7 @@ class Entrance(Generic[R]):
         region.end(error)
 
     def __call__(self, function: F) -> F:
-        """As a decorator: every call is a separate region."""
+        """Decorate a function: every call is a separate region."""
         from stoker.doctor.guard.functions import watch_function
 
         decorated: F = watch_function(function, self._make)
@@ -146,12 +147,12 @@ class Entrance(Generic[R]):
 
 
 class allow(Entrance[Allowed]):
-    """A region in which syncs, copies and retraces are intended: guards around it count them separately.
+    """A region in which syncs, copies and retraces are intended. Guards around the region count them separately.
 
         with stoker.allow("log every 100 steps"):
             print(float(loss))
 
-    It is also a decorator. Without a guard it does nothing.
+    `allow` is also a decorator. Without a guard it does nothing.
     """
 
     def __init__(self, reason: str) -> None:

@@ -1,7 +1,7 @@
-"""Steps as they begin: which of all the calls and tapes under a guard mark the start of a step.
+"""Where steps begin: which of all the calls and tapes under a guard mark the start of a step.
 
-A source is a Keras loop, a tf.function or the line of a tape. Training goes before inference; of several sources
-of the best class, the one with most beginnings marks the steps, the first seen if they are even.
+A source is a Keras loop, a tf.function or the line of a tape. Training goes before inference. Of several sources of the
+best class, the one with the most beginnings marks the steps; of equals, the one seen first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ TRAINING, TAPES, INFERENCE, CALLS = range(4)
 
 
 class StepCounter:
-    """The steps of one guard."""
+    """Counts the steps of one guard."""
 
     def __init__(self) -> None:
         self._begun: dict[object, int] = {}
@@ -19,7 +19,7 @@ class StepCounter:
         self.steps = 0
 
     def begin(self, rank: int, source: object, steps: int = 1) -> bool:
-        """A call or tape begins; whether that is a new step."""
+        """Note that a call or tape begins, and return whether that is a new step."""
         self._rank[source] = rank
         self._begun[source] = self._begun.get(source, 0) + steps
         if source != self._marks and (self._marks is None or self._better(source, self._marks)):
@@ -30,7 +30,7 @@ class StepCounter:
         return True
 
     def regrade(self, rank: int, source: object) -> None:
-        """A source turned out to be of another class, once its function was traced."""
+        """Move a source to another class, which is known once its function is traced."""
         if source in self._rank and self._rank[source] != rank:
             self._rank[source] = rank
             if source != self._marks and self._better(source, self._marks):
@@ -38,7 +38,7 @@ class StepCounter:
                 self.steps = self._begun[source]
 
     def more(self, source: object, steps: int) -> None:
-        """The step that began was several in one call."""
+        """Add steps: the one that began last was several in one call."""
         self._begun[source] = self._begun.get(source, 0) + steps
         if source == self._marks:
             self.steps = self._begun[source]

@@ -1,4 +1,4 @@
-"""Functions and loops under a guard: what is traced again and why, and where steps begin."""
+"""Functions and loops under a guard: what is traced again, and why; and where steps begin."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from stoker.tf_internals import functions
 
 @dataclass
 class _Function:
-    """What is known of a tf.function object."""
+    """What is known about a tf.function object."""
 
     reference: weakref.ref[Any]
     number: int
-    # Keras marks its steps itself; its functions do not.
+    # Keras' functions mark no steps, because Keras itself marks them.
     is_step: bool
     rank: int | None = None
 
@@ -42,7 +42,7 @@ class _Here(threading.local):
 
 
 class TracingHooks(Patches):
-    """Retraces and steps."""
+    """The patches for retraces and steps."""
 
     def __init__(self, placement: Placement) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class TracingHooks(Patches):
         self._here = _Here()
         self._numbers = itertools.count()
         self._functions: dict[int, _Function] = {}
-        # Which function object was traced last for a definition at a line.
+        # The function object that was last traced for each definition at a line.
         self._traced: dict[Any, int] = {}
         self._batch = 0
 
@@ -67,7 +67,7 @@ class TracingHooks(Patches):
         self._attach_to_keras()
 
     def _attach_to_keras(self) -> None:
-        """Once Keras is imported, which may be under the guard."""
+        """Attach to Keras once it is imported, which may happen under the guard."""
         callbacks = getattr(getattr(sys.modules.get("keras"), "callbacks", None), "CallbackList", None)
         if callbacks is not None and not self._keras:
             self._keras = True
@@ -182,7 +182,7 @@ class TracingHooks(Patches):
     def _batch_end(self, phase: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def end(callbacks: Any, batch: Any, logs: Any = None) -> Any:
             __tracebackhide__ = True
-            # Several steps in one execution: only the last one's number is told.
+            # Several steps in one execution: only the number of the last one is known.
             more = int(batch) - self._batch
             if more > 0:
                 for region in scope.current():
@@ -199,7 +199,7 @@ class TracingHooks(Patches):
 
 
 def _compare_with_nearest(function_type: Any, cache: Any) -> list[ArgumentChange]:
-    """What differs from the most similar signature the function was traced with; nothing if it never was."""
+    """Return what differs from the most similar signature of earlier traces; nothing for the first trace."""
     if cache is None:
         return []
     new = signature_of(function_type)
