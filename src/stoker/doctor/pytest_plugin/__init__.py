@@ -5,8 +5,8 @@
     @pytest.mark.limit_retraces(1)
     @pytest.mark.limit_eager_ops(500)
 
-A passed test over a limit becomes a failed one. `pytest --stoker` prints what every test did,
-`--stoker-fail-on-increase` compares it with the last passing run. A test with the fixture `software_gpu`, or the
+A passed test over a limit becomes a failed one. `pytest --stoker` prints the counts of every test, and
+`--stoker-fail-on-increase` compares them with the last passing run. A test with the fixture `software_gpu`, or the
 marker of that name, runs on the software GPU.
 
 Loading this plug-in does not import TensorFlow: only a marked test, or an option, does.
@@ -41,7 +41,7 @@ _REPORTS: pytest.StashKey[list[Any]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The two options."""
+    """Add the two options."""
     group = parser.getgroup("stoker", "TensorFlow throughput")
     group.addoption("--stoker", action="store_true", help="print every test's syncs, copies and retraces")
     group.addoption(
@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the markers; in a child for the software GPU, bring it up before anything else."""
+    """Declare the markers. In a child for the software GPU, bring that up before anything else."""
     for name, text in _MARKER_HELP.items():
         config.addinivalue_line("markers", f"{name}(most, per_step=False, warmup=0): {text}")
     config.addinivalue_line("markers", "software_gpu(count=1, memory='8GiB', profile='a100'): run there")
@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def software_gpu() -> Any:
-    """The software GPU: the test runs on it, in a process of its own. Counters start at zero."""
+    """Run the test on the software GPU, in a process of its own. Counters start at zero."""
     from stoker.doctor import software_gpu as device
 
     if not device.is_enabled():
@@ -96,7 +96,7 @@ class _Plugin:
         for report in self._children.reports(item):
             item.ihook.pytest_runtest_logreport(report=report)
         item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-        # This item was never set up here, but the one before it left for it what they share.
+        # This item was never set up here, but the item before it left what the two share.
         item.session._setupstate.teardown_exact(nextitem)
         return True
 
@@ -111,7 +111,7 @@ class _Plugin:
             return (yield)
 
     def _guards(self, item: pytest.Item) -> Iterator[Any]:
-        """One for all counts, and one per marker: each has its own steps and warm-up."""
+        """Yield the guards of a test: one for all counts, and one per marker, with steps and a warm-up of its own."""
         from stoker.doctor.guard import guard
 
         nothing: dict[str, Any] = dict.fromkeys(MARKERS.values())
@@ -139,7 +139,7 @@ class _Plugin:
     def _judge(self, report: pytest.TestReport, reports: list[Any]) -> None:
         problems = [counted.text() for counted in reports if counted.over]
         if self._counting:
-            # Plain values: the report travels from a worker to the terminal as JSON.
+            # Plain values, because the report travels from a worker to the terminal as JSON.
             report.stoker = self._counts.row(reports[0])  # type: ignore[attr-defined]
             if self._config.getoption("--stoker-fail-on-increase"):
                 problems += self._counts.increases(report.nodeid, reports[0])

@@ -1,7 +1,7 @@
-"""Tests on the software GPU: in a pytest of their own, because TensorFlow takes a device only before it starts.
+"""Tests on the software GPU. They run in a pytest of their own: TensorFlow takes a device only before it starts.
 
-The parent starts a child for all such tests of a module (for one test under xdist, which deals them out), and
-passes on the reports the child leaves in a file.
+The parent starts a child for all such tests of a module (for one test under xdist, which deals tests out), and passes
+on the reports that the child leaves in a file.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ def enable() -> None:
 
 
 class Children:
-    """Starts children, and is their side of it in one."""
+    """Starts the children; in a child, writes the reports for the parent."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._known: dict[str, list[pytest.TestReport]] = {}
 
     def wants(self, item: pytest.Item) -> bool:
-        """Whether this test is to run in a child."""
+        """Whether this test must run in a child."""
         asked = _NAME in getattr(item, "fixturenames", ()) or item.get_closest_marker(_NAME) is not None
         return asked and not software_gpu.is_enabled()
 
     def reports(self, item: pytest.Item) -> list[pytest.TestReport]:
-        """The reports of a test, from a child that may have run its neighbours too."""
+        """Return the reports of a test, from a child that may have run its neighbours, too."""
         if item.nodeid not in self._known:
             self._run(item)
         return self._known[item.nodeid]
 
     def pass_on(self, report: pytest.TestReport) -> None:
-        """In a child: write a report where the parent finds it."""
+        """Write a report to where the parent finds it, if this is a child."""
         if is_child():
             data = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
             with open(os.environ[_REPORTS], "a", encoding="utf-8") as file:
@@ -111,7 +111,7 @@ def _settings(item: pytest.Item) -> dict[str, Any]:
 
 
 def _report_broken_child(item: pytest.Item, done: subprocess.CompletedProcess[str]) -> pytest.TestReport:
-    """The child ended before the test did."""
+    """Return the report of a test whose child ended before the test did."""
     output = "\n".join((done.stdout + done.stderr).splitlines()[-30:])
     text = f"the process for the software GPU ended with code {done.returncode} before this test\n{output}"
     return pytest.TestReport(item.nodeid, item.location, {}, "failed", text, "call")

@@ -1,4 +1,4 @@
-"""What every test did: the table, and the comparison with the last passing run."""
+"""The counts of every test: the table, and the comparison with the last passing run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Counts:
         self._before: dict[str, dict[str, int]] | None = None
 
     def row(self, report: Report) -> dict[str, int]:
-        """A guard's report as plain numbers."""
+        """Return a guard's report as plain numbers."""
         return {name: int(getattr(report, name)) for name in _NAMES}
 
     def take(self, report: pytest.TestReport) -> None:
@@ -35,7 +35,7 @@ class Counts:
             self._rows[report.nodeid] = row
 
     def increases(self, nodeid: str, report: Report) -> list[str]:
-        """What is more than in the last passing run, with its lines."""
+        """Return the counts above those of the last passing run, with their lines."""
         before = self._last().get(nodeid)
         if before is None:
             return []
@@ -53,7 +53,7 @@ class Counts:
         return told
 
     def save(self) -> None:
-        """This run passed: the next one is compared with it. Tests that did not run keep their counts."""
+        """Save the counts of this passing run, for the next to be compared with. Tests that did not run keep theirs."""
         cache = self._config.cache
         if cache is not None and not child.is_child() and not hasattr(self._config, "workerinput"):
             cache.set(_CACHE, {**self._last(), **self._rows})
@@ -65,7 +65,7 @@ class Counts:
         return self._before
 
     def show(self, terminal: Any) -> None:
-        """The table, most syncs first."""
+        """Show the table, most syncs first."""
         if not self._rows:
             return
         terminal.section("stoker")
