@@ -1,4 +1,4 @@
-"""The half of `stoker run` that lives in the program's process: when measuring begins there, and when it ends."""
+"""The half of `stoker run` that runs in the program's process: when measuring begins there, and when it ends."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ThreadExceptHook = Callable[[threading.ExceptHookArgs], object]
 
 
 class Attachment:
-    """One measured program: saves its record every second and once more at the end."""
+    """A measured program. Its record is saved every second, and once more at the end."""
 
     def __init__(self, settings: ChildSettings) -> None:
         self._settings = settings
@@ -43,7 +43,7 @@ class Attachment:
         inherited.run, inherited.store = settings.facts.id, settings.store
 
     def start(self) -> None:
-        """Watch for TensorFlow. Until it is imported there is nothing to do, and no thread."""
+        """Watch for TensorFlow. Until it is imported, there is nothing to do, and no thread."""
         self._session.watch_imports()
         atexit.register(self._finish)
 
@@ -55,7 +55,7 @@ class Attachment:
         self._run.beat(self._session.poll, self._save)
 
     def _note_error(self, hook: ExceptHook) -> ExceptHook:
-        """The hook, which then keeps the memory's owners if memory ran out."""
+        """Wrap an exception hook so that it also keeps the memory's owners if memory ran out."""
 
         def excepthook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
             hook(kind, error, trace)
@@ -64,7 +64,7 @@ class Attachment:
         return excepthook
 
     def _save(self) -> None:
-        """Save on a heartbeat. A fault here must not end the heartbeat; the report mentions it."""
+        """Save on a heartbeat. A failure must not end the heartbeat; the report mentions it."""
         try:
             self._run.save()
         except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
@@ -84,14 +84,14 @@ class Attachment:
             print_note(f"the record could not be saved ({type(error).__name__}: {error})")
 
     def _experiment(self, record: Record) -> Record:
-        """The record with the repairs timed; all patches of TensorFlow are out meanwhile."""
+        """Return the record with the repairs timed. All patches of TensorFlow are removed before."""
         crashed = getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None
         if self._experiments is None or crashed:
             return record
         self._experiments.stop()
         self._session.detach()
         for stream in (sys.stdout, sys.stderr):
-            # What the program has written goes out now, not after the experiments.
+            # Show what the program has written now, not after the experiments.
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 stream.flush()
         if self._settings.keeps_step:
@@ -105,7 +105,7 @@ def attach(text: str) -> None:
 
 
 def _strip(error: BaseException | None) -> None:
-    """Take Stoker's frames out of an error and of those behind it."""
+    """Remove Stoker's frames from an error and from the errors that led to it."""
     seen: set[int] = set()
     pending = [error]
     while pending:

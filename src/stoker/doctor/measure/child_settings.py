@@ -1,4 +1,4 @@
-"""What `stoker run` tells the program's process, and how it gets there: as one line in the environment."""
+"""What `stoker run` tells the program's process: settings, passed as one line in the environment."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ class ChildSettings:
     start_ns: int
     facts: RunFacts
     user_root: str | None
-    # We set TF_CPP_MIN_LOG_LEVEL and remove it once TensorFlow has read it.
+    # Whether Stoker has set TF_CPP_MIN_LOG_LEVEL, and must remove it once TensorFlow has read it.
     log_level_is_ours: bool
     # The arguments of `software_gpu.enable`, if the program gets a software GPU.
     software_gpu: Mapping[str, object] | None = None
     # The URL of the store for the program's own runs.
     store: str | None = None
-    # Seconds for timing repairs when the program has ended: None for as long as is usual, 0 for no experiments.
+    # Seconds for timing repairs when the program has ended; None for the usual time, 0 for no experiments.
     experiments_s: float | None = 0.0
-    # Whether to say on stderr that repairs are timed.
+    # Whether to say on stderr that repairs are being timed.
     announces: bool = True
     # Whether to save the recorded steps beside the record.
     keeps_step: bool = False
 
     def to_json(self) -> str:
-        """The settings as one line for the environment."""
+        """Return the settings as one line for the environment."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod

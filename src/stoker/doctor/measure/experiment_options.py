@@ -12,7 +12,7 @@ OFF = "off"
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentOptions:
-    """Seconds for timing repairs at the end of the run (None: as long as is usual, 0: none), and whether to say so."""
+    """Seconds for timing repairs at the end of the run (None: the usual time, 0: none), and whether to say so."""
 
     seconds: float | None = None
     announced: bool = True
@@ -24,10 +24,10 @@ AS_USUAL = ExperimentOptions()
 
 
 def experiment_seconds(given: str | float | None) -> float | None:
-    """The seconds of `60s`, `2m` or a number; 0 for `off`, None for as long as is usual.
+    """Parse `60s`, `2m` or a number as seconds; return 0 for `off`, and None for the usual time.
 
     Raises:
-        UsageError: it is neither a time nor `off`.
+        UsageError: the value is neither a time nor `off`.
     """
     if given is None or given == OFF:
         return None if given is None else 0.0

@@ -1,4 +1,4 @@
-"""The only thread Stoker runs in the program: it saves the books about every second and takes profiler windows."""
+"""The only thread that Stoker runs in the program. It saves the books about every second and takes profiler windows."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from stoker import clock
 
 _TICK_S = 0.2
 _SAVE_S = 1.0
-# Saving may take this share of the program's time: a long record is saved more rarely. So is the record of a long run:
-# if it is killed, at most this share of its age is lost.
+# The share of the program's time that saving may take: a long record is saved less often. The share of a run's age that
+# is lost at most if the run is killed: a long run is saved less often, too.
 _SAVE_SHARE = 0.004
 _AGE_SHARE = 0.05
 
@@ -27,12 +27,12 @@ class Heartbeat:
         self._ended = threading.Event()
 
     def start(self) -> None:
-        """Begin beating."""
-        # Below the threading module: a program that counts its threads counts only its own.
+        """Start the heartbeat."""
+        # Started below the threading module, so that a program that counts its threads counts only its own.
         _thread.start_new_thread(self._run, ())
 
     def stop(self, wait: bool = True) -> None:
-        """Stop. With `wait`, no beat runs after this returns; without it, the current beat may still finish."""
+        """Stop. With `wait`, no beat runs after the return; without it, the current beat may still finish."""
         self._stopped.set()
         if wait:
             self._ended.wait()

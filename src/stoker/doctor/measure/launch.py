@@ -35,7 +35,7 @@ from stoker.version import __version__
 
 _DISTRIBUTIONS = ("tensorflow", "tensorflow-cpu", "tensorflow-intel", "tensorflow-rocm", "tf-nightly")
 RUN_ID = "STOKER_RUN_ID"
-# Before this release TensorFlow's C++ log level is fixed at start-up, and the profiler logs.
+# Before this release, TensorFlow's C++ log level is fixed at start-up, and the profiler logs.
 _LOG_LEVEL_IS_DYNAMIC = (2, 21)
 # How often the record goes to the store while the program runs.
 _LOOK_EVERY_S = 2.0
@@ -43,7 +43,7 @@ _LOOK_EVERY_S = 2.0
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """The program to run: a file, or with `is_module` a module as `python -m` takes it, and its arguments."""
+    """The program to run, with its arguments: a file, or with `is_module` a module as in `python -m`."""
 
     name: str
     arguments: list[str]
@@ -53,7 +53,7 @@ class Target:
         """Check that the program can be started and measured.
 
         Raises:
-            UsageError: it cannot.
+            UsageError: the program cannot be started or measured.
         """
         if self.is_module:
             _check_module(self.name)
@@ -65,7 +65,7 @@ class Target:
 
     @property
     def user_root(self) -> str | None:
-        """The program's own directory, if it lies among the libraries and would be taken for one."""
+        """The program's own directory, if it lies among the libraries and would be taken for a library."""
         if self.is_module:
             return None
         directory = Path(self.name).resolve().parent
@@ -74,10 +74,10 @@ class Target:
 
 
 class LaunchedProgram:
-    """One run of a target: how to start it, and its record from before the start to after the end.
+    """One run of a target: how to start it, and its record from before the start until after the end.
 
     `device` holds the arguments of `software_gpu.enable`, if the program gets a software GPU; `store` is the URL of the
-    store, if not the usual one; `experiments` says whether and how long repairs are timed at the end.
+    store, if it is not the usual one; `experiments` says whether repairs are timed at the end, and for how long.
 
     Raises:
         UsageError: records cannot be written here.
@@ -91,13 +91,13 @@ class LaunchedProgram:
         experiments: ExperimentOptions = AS_USUAL,
     ) -> None:
         record_files.prepare()
-        # The job of a worker has chosen the worker's id.
+        # A worker's job has already chosen the run's id.
         run_id = os.environ.pop(RUN_ID, None) or record_files.new_id()
         facts = RunFacts(run_id, target.name, redact_arguments(target.arguments), clock.utc_timestamp())
         self.path = record_files.path_of(facts.id)
-        # Before anything is written: a store that makes no sense is a wrong request.
+        # Checked before anything is written: an unusable store makes the request invalid.
         self._run = measured.begin(facts.id, facts.program, facts.argv, "run", store)
-        # The last record that was read: all there is if the program deletes its file.
+        # The last record read. If the program deletes its file, this is all there is.
         self._last = _empty_record(facts)
         record_files.write(self._last, self.path)
         self._looks = Every(seconds=_LOOK_EVERY_S)
@@ -106,7 +106,7 @@ class LaunchedProgram:
         self.environment = _environment(self.path, facts, target.user_root, device, store, experiments)
 
     def look(self, drawn: bool) -> Record | None:
-        """The record as the program last saved it; None if there is none to read. At times it is copied to the store.
+        """Return the record as the program last saved it, or None. Now and then, copy the record to the store.
 
         Unless the record is `drawn`, it is read only as often as the store needs it.
         """
@@ -123,9 +123,9 @@ class LaunchedProgram:
         return record
 
     def finish(self, exit_code: int) -> Record:
-        """The record as the program left it, finished and saved; if it left none, what we know without it.
+        """Return the program's last record, finished and saved; or what is known without one, if the program left none.
 
-        Nothing here raises: the program has ended, and its exit code is its own.
+        This function never raises: the program has ended, and its exit code must stay its own.
         """
         try:
             left = record_files.read(self.path)
@@ -148,7 +148,7 @@ def _check_script(target: str) -> None:
     if path.is_dir():
         raise UsageError(f"{target} is a directory: name a Python file, or use -m package")
     try:
-        # Python judges what is in it: a program with a syntax error ends as it would without Stoker.
+        # Python judges the contents: a program with a syntax error ends as it would without Stoker.
         path.open("rb").close()
     except FileNotFoundError:
         raise UsageError(f"no such file: {target}") from None
@@ -163,7 +163,7 @@ def _check_module(name: str) -> None:
 
 
 def _tensorflow_version() -> str | None:
-    """The installed TensorFlow's version without importing it; None if it is not installed as a package."""
+    """Return the installed TensorFlow's version without importing it; None if it is not installed as a package."""
     for name in _DISTRIBUTIONS:
         try:
             return metadata.version(name)
@@ -173,7 +173,7 @@ def _tensorflow_version() -> str | None:
 
 
 def _interpreter() -> list[str]:
-    """This Python, with the flags it was started with (-W, -X, -O ...)."""
+    """Return the command of this Python, with the flags that it was started with (-W, -X, -O ...)."""
     flags: list[str] = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     return [sys.executable, *flags]
 
@@ -191,7 +191,7 @@ def _environment(
     if ours:
         environment["TF_CPP_MIN_LOG_LEVEL"] = "1"
     store = address.find(given)
-    # An absolute address: the program's runs are stored with this one, even if it changes its directory.
+    # An absolute address, so that the program's runs get there even if the program changes its directory.
     url = address.OFF if store is None else store.url or str(store)
     settings = ChildSettings(
         str(path.resolve()),
@@ -220,7 +220,7 @@ def _log_level_needed(version: str | None) -> bool:
 
 
 def _empty_record(facts: RunFacts) -> Record:
-    """The record before the program starts: all that is left if it dies at once."""
+    """Return the record before the program starts. It is all that is left if the program dies at once."""
     return Record(
         id=facts.id,
         program=facts.program,

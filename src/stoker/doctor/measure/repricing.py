@@ -1,4 +1,4 @@
-"""The prices of a saved run, measured again: the steps that it kept are made again in this process, and timed."""
+"""The prices of a saved run, measured again: this process rebuilds and times the steps that the run kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stoker.tracking.store import record_files
 def price_again(
     record: Record, path: Path, seconds: float | None, say: Callable[[float], None]
 ) -> tuple[Record, list[ExperimentRow]]:
-    """The record with its repairs timed again, for `seconds` at most (None: as long as is usual), and what that gave.
+    """Return the record with its repairs timed again for at most `seconds` (None: the usual time), and the new rows.
 
     Raises:
         RecordError: the run kept no step, or another machine or another TensorFlow would time it.
@@ -28,20 +28,20 @@ def price_again(
             f"the run {record.id} kept no step: run it again with `stoker run --keep-step`, or see `stoker whatif`"
         )
     _check_surroundings(record)
-    # Imported here, as TensorFlow is.
+    # Imported here, because it imports TensorFlow.
     from stoker.doctor.experiments.laboratory import ExperimentTerms, run_experiments
     from stoker.doctor.experiments.saving import read_steps
 
     rows = run_experiments(record, read_steps(place), ExperimentTerms(seconds, say))
     timed = {(row.kind, row.file, row.line): row for row in rows if not row.failed}
-    # What could not be timed again keeps the time it had.
+    # What could not be timed again keeps its earlier time.
     before = {(row.kind, row.file, row.line): row for row in (*rows, *record.tables.experiments)}
     tables = dataclasses.replace(record.tables, experiments=list({**before, **timed}.values()))
     return price_record(dataclasses.replace(record, tables=tables)), rows
 
 
 def _check_surroundings(record: Record) -> None:
-    """See that times of this process can be compared with those of the run."""
+    """Check that times of this process can be compared with those of the run."""
     import tensorflow as tf
 
     phase = record.tables.stepping_phase

@@ -1,4 +1,4 @@
-"""The books of one run, from its beginning to its end: the same for a program, a Keras loop and a notebook's cell.
+"""The books of one run, from beginning to end: the same for a program, a Keras loop and a notebook's cell.
 
 run = MeasuredRun.here("cell")
 run.begin()
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from stoker.tracking.store.tracking import TrackedRun
 
 
-# Those that measure now: a cell may hold a `fit` with a watch of its own.
+# The runs being measured now. There may be several: a cell may hold a `fit` with a watch of its own.
 _open: list[MeasuredRun] = []
 
 
 class MeasuredRun:
-    """One run that is being measured in this process."""
+    """A run that is being measured in this process."""
 
     def __init__(self, facts: RunFacts, session: Session, path: Path) -> None:
         self.session = session
@@ -44,15 +44,15 @@ class MeasuredRun:
         self._facts = facts
         self._heartbeat: Heartbeat | None = None
         self._experiments: StepExperiments | None = None
-        # The run in the store; for a program under `stoker run`, the parent process holds it.
+        # The run in the store. For a program under `stoker run`, the parent process holds it.
         self._kept: TrackedRun | None = None
-        # Windows of the profiler: how many have been converted, and those not yet saved.
+        # Windows of the profiler: how many have been converted, and which are not saved yet.
         self._events_seen = 0
         self._unsaved: list[ProfilerWindow] = []
 
     @classmethod
     def here(cls, program: str) -> MeasuredRun:
-        """A run that begins now, in a process that has already imported TensorFlow."""
+        """Return a run that begins now, in a process that has already imported TensorFlow."""
         # Imported here: `stoker run` itself measures nothing in its own process.
         from stoker.doctor.probes.session import Session
 
@@ -60,9 +60,9 @@ class MeasuredRun:
         return cls(facts, Session(clock.now_ns()), record_files.path_of(facts.id))
 
     def record_steps(self, seconds: float | None, announced: bool, skip: str = "Ctrl-C") -> None:
-        """Time the repairs when the run ends, for `seconds` at most (None: as long as is usual, 0: not at all).
+        """Time the repairs when the run ends, for at most `seconds` (None: the usual time, 0: not at all).
 
-        The program goes on after that. Inside another run, which times them itself, nothing is timed here.
+        The program continues afterwards. Nothing is timed inside another run, which times the repairs itself.
         """
         from stoker.doctor.measure.step_experiments import StepExperiments
         from stoker.tracking.store import inherited
@@ -71,8 +71,8 @@ class MeasuredRun:
             self._experiments = StepExperiments(self.session, seconds, announced, goes_on=True, skip=skip)
 
     def begin(self, poll: Callable[[], None] | None = None) -> None:
-        """Attach to TensorFlow and start the heartbeat, which calls `poll`, or the session's if none is given."""
-        # Imported here: a program under `stoker run` does not need it, and would pay for it before it starts.
+        """Attach to TensorFlow and start the heartbeat. It calls `poll`, or by default the session's."""
+        # Imported here: a program under `stoker run` does not need this, and would have to wait for it at its start.
         from stoker.tracking.store import measured
 
         self._kept = measured.begin(self._facts.id, self._facts.program, self._facts.argv, "watch")
@@ -81,12 +81,12 @@ class MeasuredRun:
         self.beat(poll or self.session.poll, lambda: None)
 
     def beat(self, poll: Callable[[], None], save: Callable[[], None]) -> None:
-        """Start the heartbeat."""
+        """Start a heartbeat that calls `poll` and `save`."""
         self._heartbeat = Heartbeat(poll, save)
         self._heartbeat.start()
 
     def look(self) -> Record:
-        """The record up to now."""
+        """Return the record so far."""
         made = record(self._facts, self.session.measurements(), "running")
         if self._kept is not None:
             from stoker.tracking.store import measured
@@ -95,11 +95,11 @@ class MeasuredRun:
         return made
 
     def save(self) -> None:
-        """Save the record up to now."""
+        """Save the record so far."""
         self._write(self._record(self.session.measurements(), "running"))
 
     def end(self, exit_code: int) -> Record:
-        """Close the books and leave TensorFlow as it was; returns the record, finished and priced."""
+        """Close the books, leave TensorFlow as it was, and return the record, finished and priced."""
         made = self._record(self._close(), "ended")
         self._detach()
         if exit_code == 0 and self._experiments is not None and not _open:
@@ -111,7 +111,7 @@ class MeasuredRun:
         """Save the finished record.
 
         Raises:
-            UsageError, OSError: it cannot be written.
+            UsageError, OSError: the record cannot be written.
         """
         record_files.prepare(self.path.parent)
         self._write(made)
@@ -121,14 +121,14 @@ class MeasuredRun:
             measured.end(self._kept, made)
 
     def hand_over(self, experiment: Callable[[Record], Record] | None = None) -> None:
-        """Close the books and save them for the process that knows how this one ends; then what `experiment` adds."""
+        """Close the books, and save them for the process that knows how this one ends; then what `experiment` adds."""
         made = self._record(self._close(), "ended")
         self._write(made)
         if experiment is not None and (tried := experiment(made)) is not made:
             self._write(tried)
 
     def abandon(self, wait: bool = True) -> None:
-        """Leave TensorFlow as it was and save nothing. Call it without `wait` from the heartbeat's own thread."""
+        """Leave TensorFlow as it was and save nothing. The heartbeat's own thread must not `wait`."""
         if self._heartbeat is not None:
             self._heartbeat.stop(wait)
         if self._kept is not None:
@@ -143,7 +143,7 @@ class MeasuredRun:
             _open.remove(self)
 
     def _close(self) -> Measurements:
-        # The run ends here: closing our books is not part of it.
+        # The run ends here: closing the books is not part of it.
         measurements = self.session.measurements(ended=True)
         if self._heartbeat is not None:
             self.session.close()
@@ -164,9 +164,9 @@ class MeasuredRun:
 
 
 def _with_experiments(made: Record, experiments: StepExperiments) -> Record:
-    """The record with what was timed. A fault of ours in it must not reach the program, which goes on."""
+    """Return the record with the timings. A failure of ours must not reach the program, which continues."""
     try:
-        # In a context of its own: a guard around the loop must not hear of it.
+        # Run in a context of its own: a guard around the loop must not see the experiments.
         return contextvars.Context().run(experiments.add_to, made)
     except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
         note = f"repairs could not be timed ({type(error).__name__}: {error}); prices are modelled"
@@ -174,15 +174,15 @@ def _with_experiments(made: Record, experiments: StepExperiments) -> Record:
 
 
 def finish_record(made: Record, exit_code: int) -> Record:
-    """The record of a run that has ended, with its exit code and its prices."""
-    # Imported here: the program's process does not need it, and would pay for it before the program starts.
+    """Return the record of a run that has ended, with its exit code and prices."""
+    # Imported here: the program's process does not need this, and would have to wait for it at its start.
     from stoker.doctor.pricing.prices import price_record
 
     return price_record(dataclasses.replace(made, exit_code=exit_code, state="finished"))
 
 
 def _window(m: Measurements, window: WindowEvents) -> ProfilerWindow:
-    """A window of the profiler as it is saved: in seconds from the run's start, its events in microseconds."""
+    """Return a window of the profiler as it is saved: in seconds from the run's start, its events in microseconds."""
     return ProfilerWindow(
         timeline=timeline_of(m, [window.beside]),
         start_s=(window.start_ns - m[Books].start_ns) / 1e9,

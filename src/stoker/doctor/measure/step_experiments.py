@@ -1,6 +1,6 @@
-"""The experiments of one session: its steps are recorded while it measures, and their repairs are timed at its end.
+"""The experiments of a session: it records steps while it measures, and times their repairs at the end.
 
-This module is imported before the program starts, so it imports little and TensorFlow not at all.
+This module is imported before the program starts, so it imports little, and never TensorFlow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stoker.records import Record
 if TYPE_CHECKING:
     from stoker.doctor.probes.session import Session
 
-# Where threads of libraries wait for something to do: for an event, a socket or a timer, or a task of a pool.
+# Functions in which threads of libraries wait for work: for an event, a socket or a timer, or a task of a pool.
 _LIBRARY = os.path.dirname(threading.__file__)
 _WAITS = {
     (threading.__file__, "wait"),
@@ -34,9 +34,9 @@ _KERNEL = ("ipykernel", "IPython")
 
 
 class StepExperiments:
-    """Records the steps of a session, and times their repairs when it has ended.
+    """Records the steps of a session, and times their repairs after it ends.
 
-    `goes_on` is whether the program does after that: then whatever experiments change is put back.
+    With `goes_on`, the program continues afterwards, and whatever the experiments change is restored.
     """
 
     def __init__(
@@ -46,19 +46,19 @@ class StepExperiments:
         self._seconds = seconds
         self._announced = announced
         self._goes_on = goes_on
-        # What a user does to skip the rest.
+        # How a user skips the rest.
         self._skip = skip
         self._steps = StepRecorder(session.steps, session.recorder)
         session.steps.on_step_end = self._steps.step_ended
         session.is_recording = self._steps.is_recording
 
     def stop(self) -> None:
-        """Record nothing more."""
+        """Stop recording."""
         self._session.steps.on_step_end = None
         self._steps.stop()
 
     def keep(self, record: Record, path: Path) -> None:
-        """Save the recorded steps, so that their repairs can be timed again; say so if they cannot be saved."""
+        """Save the recorded steps, so that their repairs can be timed again. If that fails, say so."""
         from stoker.doctor.experiments.saving import write_steps
 
         phase = record.tables.stepping_phase
@@ -77,14 +77,15 @@ class StepExperiments:
         return None
 
     def add_to(self, record: Record) -> Record:
-        """The record with what the repairs of its findings were timed to take, or with the reason why none was.
+        """Return the record with the times of its findings' repairs, or with the reason why none was timed.
 
-        The session's patches of TensorFlow must be out.
+        The session's patches of TensorFlow must have been removed.
         """
         if self._seconds == 0.0 or not record.findings:
             return record
-        # Not before: every import is paid before the program starts. Not after Ctrl-C either: importing a dataclass
-        # executes source, and then Python forgets that it has to end by the signal.
+        # Imported here, because the program would have to wait at its start for an earlier import. After Ctrl-C,
+        # nothing may be imported either: importing a dataclass executes source, and Python then forgets to end by the
+        # signal.
         from stoker.doctor.experiments.laboratory import ExperimentTerms, list_worth_timing, run_experiments
 
         why = self._why_not()
@@ -97,7 +98,7 @@ class StepExperiments:
         return dataclasses.replace(record, notes=[*record.notes, f"prices are modelled: {why}"])
 
     def _why_not(self) -> str | None:
-        """Why nothing can be timed; None if it can."""
+        """Return why nothing can be timed; None if it can."""
         if not self._steps.recorded:
             return "no step was recorded (there were too few, or one was too large)"
         if not are_other_threads_idle(self._session.recorder.sites):
@@ -113,7 +114,7 @@ class StepExperiments:
 
 
 def are_other_threads_idle(sites: Sites) -> bool:
-    """Whether this is the main thread, and no other thread of the program is at work or may begin to be."""
+    """Whether this is the main thread, and no other thread of the program works or may begin to."""
     main = threading.main_thread()
     others = [thread for thread in threading.enumerate() if thread is not main]
     return threading.current_thread() is main and all(
@@ -122,9 +123,9 @@ def are_other_threads_idle(sites: Sites) -> bool:
 
 
 def is_idle(thread: threading.Thread, sites: Sites) -> bool:
-    """Whether a thread is a library's, such as a progress bar's or an event loop's, and waits for something to do.
+    """Whether a thread, such as a progress bar's or an event loop's, belongs to a library and waits for work.
 
-    Nothing of the user's is on its stack, so what it may do when it wakes up is not the program's own work.
+    None of the user's code is on its stack, so whatever it does when it wakes up is not the program's own work.
     """
     frames = list(_frames_of(thread))
     if not frames or (frames[0].f_code.co_filename, frames[0].f_code.co_name) not in _WAITS:
@@ -133,7 +134,7 @@ def is_idle(thread: threading.Thread, sites: Sites) -> bool:
 
 
 def is_of_kernel(thread: threading.Thread, sites: Sites) -> bool:
-    """Whether a thread is one of a notebook's kernel, which passes messages on and runs nothing of the user's."""
+    """Whether a thread belongs to a notebook's kernel: it passes messages on and runs no code of the user's."""
     frames = list(_frames_of(thread))
     packages = {str(frame.f_globals.get("__name__", "")).split(".")[0] for frame in frames}
     users = any(sites.kind_of(frame.f_code.co_filename) == USER for frame in frames)
@@ -141,7 +142,7 @@ def is_of_kernel(thread: threading.Thread, sites: Sites) -> bool:
 
 
 def _frames_of(thread: threading.Thread) -> Iterator[FrameType]:
-    """The frames of a thread, innermost first; none of one that has ended or runs no Python."""
+    """Yield the frames of a thread, innermost first; none if it has ended or runs no Python."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
         yield frame

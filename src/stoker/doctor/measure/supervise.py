@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def run(command: list[str], environment: dict[str, str], tick: Callable[[], None] | None = None) -> int:
-    """Run a command to its end, calling `tick` now and then; returns its code, negative if a signal ended it."""
+    """Run a command to its end, calling `tick` now and then. Return its code: negative if a signal ended it."""
     waited = {*_FORWARDED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     try:
@@ -37,7 +37,7 @@ def _wait(
         status = process.poll()
         if status is not None:
             return status
-        # The terminal sends its signals (si_code > 0) to the whole group: the program has them already.
+        # The terminal sends its signals (si_code > 0) to the whole group, so the program already has them.
         if info is not None and info.si_signo in _FORWARDED and info.si_code <= 0:
             process.send_signal(info.si_signo)
         elif tick is not None:
@@ -45,14 +45,14 @@ def _wait(
 
 
 def in_child(mask: set[signal.Signals | int]) -> Callable[[], None]:
-    """What the child does before it becomes the program: undo our signal mask, and die if we do."""
+    """Return what the child does before it becomes the program: undo our signal mask, and die if we do."""
     parent = os.getpid()
     prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
 
     def prepare() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if prctl is not None:
-            # If Stoker is killed, nobody waits for the program any more: it must not go on.
+            # If Stoker is killed, nobody waits for the program any more, so it must end.
             prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -61,7 +61,7 @@ def in_child(mask: set[signal.Signals | int]) -> Callable[[], None]:
 
 
 def exit_code_of(status: int) -> int:
-    """The exit code as a shell gives it: 128 plus the number of the signal."""
+    """Return the exit code as a shell reports it: 128 plus the number of the signal."""
     return status if status >= 0 else 128 - status
 
 
@@ -79,7 +79,7 @@ def end_like_program(status: int) -> int:
 
 
 def _no_core_dump() -> None:
-    """Leave no core file: ours would replace the program's own."""
+    """Prevent a core file: ours would replace the program's own."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

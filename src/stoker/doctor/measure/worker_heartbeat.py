@@ -1,4 +1,4 @@
-"""A worker's sign of life: a thread touches a file. It runs in the user's program and uses only the standard library.
+"""A worker's heartbeat: a thread in the user's program that touches a file. It uses only the standard library.
 
 A process that is stopped, or whose threads no longer get the interpreter, touches nothing.
 """
@@ -15,14 +15,14 @@ _BEATS, _SLOWEST_S = 5, 1.0
 
 
 def interval(heartbeat_s: float) -> float:
-    """Seconds between two beats: several fit into the time after which a worker counts as dead."""
+    """Return the seconds between two beats. Several beats fit into the time after which a worker counts as dead."""
     return min(_SLOWEST_S, heartbeat_s / _BEATS)
 
 
 def begin(text: str) -> None:
-    """Beat from now on; `text` is the value of the variable."""
+    """Start beating; `text` is the value of the variable."""
     path, _, seconds = text.rpartition(":")
-    # Below the threading module: a program that counts its threads counts only its own.
+    # Started below the threading module, so that a program that counts its threads counts only its own.
     _thread.start_new_thread(_beat, (path, float(seconds)))
 
 
@@ -31,6 +31,6 @@ def _beat(path: str, seconds: float) -> None:
         try:
             os.utime(path)
         except OSError:
-            # The agent has gone, and its files with it.
+            # The agent is gone, and its files with it.
             return
         time.sleep(seconds)

@@ -1,8 +1,8 @@
 """How Stoker enters an unmodified program: Python imports `sitecustomize` before the program starts.
 
-`stoker run` and `stoker launch` put this directory first on PYTHONPATH and run the program with the same Python. Here
-that is undone at once, the environment's own `sitecustomize` gets its turn, a worker's heartbeat begins, and the probes
-begin to watch for TensorFlow. From then on the program runs as if started by hand: same argv, same `__main__`, same
+`stoker run` and `stoker launch` put this directory first on PYTHONPATH and run the program with the same Python. This
+module undoes that at once, imports the environment's own `sitecustomize`, starts a worker's heartbeat, and has the
+probes watch for TensorFlow. From then on the program runs as if started by hand: same argv, same `__main__`, same
 everything.
 """
 
@@ -25,7 +25,7 @@ def _own_sitecustomize() -> None:
 def _enter() -> None:
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry) != here]
-    # It looks at these variables when it is imported.
+    # Stoker reads these variables when it is imported.
     import stoker  # noqa: F401
 
     settings = os.environ.pop("STOKER_RUN", None)
