@@ -1,8 +1,8 @@
-"""TensorFlow's device allocator (best fit with coalescing) without the memory: the same choices, piece by piece.
+"""TensorFlow's device allocator (best fit with coalescing) without the memory: it makes the same choices.
 
-Which free piece an allocation gets, and how much of it, decides what is in use beyond the tensors themselves, and
-whether a large tensor still finds room. That differs from batch to batch and does not grow in a line, so it is played
-through.
+Which free piece an allocation gets, and how much of the piece, decides how many bytes are in use beyond the tensors,
+and whether a large tensor still finds room. That differs from batch to batch and does not grow linearly, so the
+allocations are replayed.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-# Sizes are rounded up to this; free pieces are sorted into bins of 256, 512, 1024, ... bytes.
+# Sizes are rounded up to this. Free pieces are sorted into bins of 256, 512, 1024, ... bytes.
 _UNIT = 256
 _BINS = 21
-# A piece is not split if less than the size asked for would be left over, unless that much would be wasted.
+# A piece is not split if the rest would be smaller than the requested size, unless the rest would waste this much.
 _MAX_WASTE = 128 << 20
-# Memory that grows does so by regions of this size, twice as much each time.
+# Memory that grows does so by regions. This is the size of the first; each next one has twice the size.
 _FIRST_REGION = 2 << 20
-# Addresses of regions lie this far apart, so that pieces of two are never neighbours.
+# The distance between the addresses of regions, so large that pieces of two regions are never neighbours.
 _APART = 1 << 50
 
 
@@ -27,7 +27,7 @@ class NoRoomError(Exception):
 
 
 class Allocator:
-    """A device's memory. `grows` as with `set_memory_growth`, and on the software GPU; otherwise it is one region."""
+    """A device's memory. It `grows` as with `set_memory_growth` and on the software GPU; otherwise it is one region."""
 
     def __init__(self, limit: int, grows: bool) -> None:
         self._limit = limit // _UNIT * _UNIT
@@ -44,10 +44,10 @@ class Allocator:
         self.peak = 0
 
     def allocate(self, size: int) -> int:
-        """The address of a piece of at least this size.
+        """Return the address of a piece of at least this size.
 
         Raises:
-            NoRoomError: there is none.
+            NoRoomError: no piece is large enough.
         """
         rounded = max(_UNIT, -(-size // _UNIT) * _UNIT)
         found = self._find(rounded)
@@ -61,7 +61,7 @@ class Allocator:
         return found
 
     def free(self, address: int) -> None:
-        """Give a piece back; it becomes one with the free pieces beside it."""
+        """Free a piece, and join it with the free pieces beside it."""
         self._used.discard(address)
         self.in_use -= self._sizes[address]
         following, before = self._next[address], self._previous[address]
@@ -101,7 +101,7 @@ class Allocator:
             self._previous[following] = first
 
     def _extend(self, rounded: int) -> bool:
-        """Add a region; False if the limit leaves no room for it."""
+        """Add a region; return False if the limit leaves no room for one."""
         available = self._limit - sum(self._regions.values())
         if rounded > available:
             return False
@@ -118,7 +118,7 @@ class Allocator:
         return True
 
     def _release(self, rounded: int) -> bool:
-        """Give back the regions in which nothing is in use, if that can help."""
+        """Give back the regions in which nothing is in use, if that can help. Return whether it can."""
         empty = [at for at, size in self._regions.items() if at not in self._used and self._sizes[at] == size]
         room = self._limit - sum(self._regions.values()) + sum(self._regions[at] for at in empty)
         if not empty or rounded > room:
@@ -143,14 +143,14 @@ def _bin_of(size: int) -> int:
 
 @dataclass(frozen=True)
 class AllocatorReplay:
-    """What allocations come to: the bytes in use at the peak, and the numbers and bytes of the pieces in use then."""
+    """The result of a replay: the bytes in use at the peak, and the numbers and bytes of the pieces in use then."""
 
     peak_bytes: int
     at_peak: dict[int, int] = field(default_factory=dict)
 
 
 def replay(moves: Sequence[int], sizes: Sequence[int], limit: int, grows: bool) -> AllocatorReplay | None:
-    """Play allocations through (`n` is made, `~n` is freed); None if one of them finds no room."""
+    """Replay allocations (`n` is made, `~n` is freed). Return None if one of them finds no room."""
     memory = Allocator(limit, grows)
     addresses: dict[int, int] = {}
     given: dict[int, int] = {}

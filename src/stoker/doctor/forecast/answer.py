@@ -1,4 +1,4 @@
-"""The forecast: the peak at the asked batch, the largest batch that fits, who grows, and what changes would save."""
+"""The forecast: the peak at the given batch, the largest batch that fits, which owners grow, and what changes save."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker.doctor.forecast.starting import MeasuringError, ProgramRunner
 from stoker.doctor.forecast.trace import StepTrace
 from stoker.errors import UsageError
 
-# The batches that are measured: three, so that it shows whether memory grows in a line; of a change, two.
+# The batches to measure: three, to show whether memory grows linearly; for a change, two.
 ROWS = (2, 4, 8)
 _ROWS_OF_CHANGE = (2, 8)
 Tell = Callable[[str], None]
@@ -23,7 +23,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ForecastOptions:
-    """What is asked: the device's memory, the batch, where the batch is set, and whether changes are measured."""
+    """The request: the device's memory, the batch, where the batch is set, and whether to measure changes."""
 
     memory_bytes: int | None = None
     batch: int | None = None
@@ -33,7 +33,7 @@ class ForecastOptions:
 
 @dataclass(frozen=True)
 class MeasuredBatch:
-    """A batch that was measured: the peak as TensorFlow counted it."""
+    """A measured batch: its rows, and the peak as TensorFlow counted it."""
 
     rows: int
     peak_bytes: int
@@ -41,7 +41,7 @@ class MeasuredBatch:
 
 @dataclass(frozen=True)
 class ChangedNeed:
-    """What the program needs with a change: bytes at the peak at the asked batch, and the largest batch that fits."""
+    """What the program needs with a change: bytes at the peak at the given batch, and the largest batch that fits."""
 
     name: str
     title: str
@@ -59,20 +59,20 @@ class Forecast:
     memory_bytes: int | None
     measured: list[MeasuredBatch]
     peak_bytes: int
-    # Of these, tensors; the rest is what the allocator gives beyond what it is asked for.
+    # The tensors' part of the peak. The rest is what the allocator gives beyond the requested bytes.
     tensor_bytes: int
     largest_batch: int | None
     # The share of the allocated bytes, at the largest measured batch, that does not lie on the curves.
     uncertainty: float
-    # Who holds the memory at the peak at the asked batch, and at the largest that fits.
+    # Who holds the memory at the peak, at the given batch and at the largest that fits.
     owners: list[OwnerShare]
     owners_at_largest: list[OwnerShare]
     changes: list[ChangedNeed] = field(default_factory=list)
-    # Changes that could not be measured, with the reason.
+    # Changes that could not be measured, each with the reason.
     left_out: list[str] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
-        """For other programs."""
+        """Return the forecast as JSON values for other programs."""
         values = dataclasses.asdict(self)
         for name in ("owners", "owners_at_largest"):
             shares: list[OwnerShare] = getattr(self, name)
@@ -84,10 +84,10 @@ class Forecast:
 
 
 def make_forecast(runner: ProgramRunner, options: ForecastOptions, tell: Tell) -> Forecast:
-    """Measure the program at small batches and tell what it needs at the asked one.
+    """Measure the program at small batches and forecast what it needs at the given batch.
 
     Raises:
-        UsageError: it is not clear where the program sets its batch, or which is asked.
+        UsageError: it is not clear where the program sets its batch, or which batch is meant.
         MeasuringError: the program failed, or never trained.
     """
     place = _find_place(runner, options, tell)
@@ -130,7 +130,7 @@ def make_forecast(runner: ProgramRunner, options: ForecastOptions, tell: Tell) -
 
 
 def measured_rows(batch: int) -> tuple[int, ...]:
-    """The batches to measure, none larger than the one that is asked."""
+    """Return the batches to measure, none larger than the given one."""
     if batch >= ROWS[-1]:
         return ROWS
     return tuple(sorted({max(1, batch // 4), max(1, batch // 2), batch}))

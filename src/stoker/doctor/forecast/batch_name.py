@@ -1,4 +1,4 @@
-"""Where a program sets its batch, in words: an option of its command line, or a name at the top of its file."""
+"""Where a program sets its batch, given by name: an option of its command line, or a name at the top of its file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stoker.errors import UsageError
 
 
 def place_from_name(name: str, program: str, arguments: list[str]) -> BatchPlace:
-    """The place that `--batch-arg` names: an option of the program, or a name that its file sets at the top.
+    """Return the place that `--batch-arg` names: an option of the program, or a name set at the top of its file.
 
     Raises:
         UsageError: the file sets no such name.
@@ -34,7 +34,7 @@ def place_from_name(name: str, program: str, arguments: list[str]) -> BatchPlace
 
 
 def change_arguments(place: BatchPlace, rows: int, arguments: list[str]) -> list[str]:
-    """The program's arguments with another batch."""
+    """Return the program's arguments with another batch."""
     changed, done = list(arguments), False
     for number, word in enumerate(changed):
         if word == place.name and number + 1 < len(changed):
@@ -45,7 +45,7 @@ def change_arguments(place: BatchPlace, rows: int, arguments: list[str]) -> list
 
 
 def change_source(place: BatchPlace, rows: int, program: str) -> ast.Module:
-    """The program with another value for the name that sets its batch."""
+    """Return the program with another value for the name that sets its batch."""
     tree = _read(program)
     for statement in tree.body:
         value = _value_of(statement, place.name)
@@ -73,7 +73,7 @@ def _read(program: str) -> ast.Module:
 
 
 def _value_of(statement: ast.stmt, name: str) -> ast.expr | None:
-    """What a statement assigns to a name; None if it is another statement."""
+    """Return what a statement assigns to a name; None if it assigns nothing to that name."""
     if isinstance(statement, ast.Assign):
         targets = statement.targets
     elif isinstance(statement, ast.AnnAssign):

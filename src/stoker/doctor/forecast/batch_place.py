@@ -12,7 +12,7 @@ from stoker.tf_internals import datasets, eager, keras_data
 from stoker.tf_internals.types import Dataset, DatasetIterator, GradientTape, Model, Nest
 
 _METHODS = ("batch", "padded_batch", "ragged_batch")
-# What `fit` takes if nothing is said.
+# The batch size of `fit` by default.
 _KERAS_ROWS = 32
 Found = Callable[[BatchPlace | None], NoReturn]
 
@@ -23,7 +23,7 @@ class BatchSearch(Patches):
     def __init__(self, sites: Sites, found: Found) -> None:
         super().__init__()
         self._sites, self._found = sites, found
-        # In the order of the calls, which is the same in every run.
+        # The batchings in the order of their calls, which is the same in every run.
         self._batched: list[tuple[Dataset, BatchPlace]] = []
         self._iterated: list[Dataset] = []
 
@@ -89,7 +89,7 @@ class BatchSearch(Patches):
         return begin
 
     def _place_behind(self, dataset: Dataset) -> BatchPlace | None:
-        """The last batching in front of a dataset; one for each branch, if it joins several."""
+        """Return the last batching before a dataset; for a dataset that joins several branches, one for each branch."""
         places = {id(made): place for made, place in self._batched}
         found: list[BatchPlace] = []
         pending = [dataset]
@@ -107,7 +107,7 @@ class BatchSearch(Patches):
 
 
 class BatchChange(Patches):
-    """Makes a program train with another batch, where it sets it in its pipeline or in `fit`."""
+    """Makes a program train with another batch, wherever it sets the batch: in its pipeline or in `fit`."""
 
     def __init__(self, place: BatchPlace, rows: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Changes that may save memory, each made in the program's own process before the program begins."""
+"""Changes that may save memory. Each is made in the program's own process before the program begins."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _WITHOUT_SLOTS = ("SGD",)
 
 @dataclass(frozen=True)
 class Change:
-    """A change that can be measured: what it is, where it applies, and how it is made.
+    """A change that can be measured: its name, where it applies, and how it is made.
 
-    With `parts`, a step computes that many parts of the batch one after another.
+    With `parts`, a step computes the batch in that many parts, one after another.
     """
 
     name: str
     title: str
     make: Callable[[], None]
     applies_to: Callable[[StepTrace], bool]
-    # Whether a run shows that the change was made.
+    # Whether the trace of a run shows that the change was made.
     is_made: Callable[[StepTrace], bool] = lambda trace: True
     parts: tuple[int, ...] = ()
 
@@ -38,21 +38,21 @@ def use_mixed_precision() -> None:
 
 
 def use_sgd() -> None:
-    """Have SGD without momentum in the place of the program's optimizer."""
+    """Replace the program's optimizer by SGD without momentum."""
     import keras
 
     _replace_optimizers(lambda optimizer: _turn_into(optimizer, keras.optimizers.SGD))
 
 
 def use_adafactor() -> None:
-    """Have Adafactor in the place of the program's optimizer."""
+    """Replace the program's optimizer by Adafactor."""
     import keras
 
     _replace_optimizers(lambda optimizer: _turn_into(optimizer, keras.optimizers.Adafactor))
 
 
 def accumulate_gradients() -> None:
-    """Have the program's optimizer accumulate the gradients of two steps; more need no more memory."""
+    """Make the program's optimizer accumulate the gradients of two steps. More steps need no more memory."""
 
     def accumulate(optimizer: Optimizer) -> None:
         optimizer.gradient_accumulation_steps = 2
@@ -61,7 +61,7 @@ def accumulate_gradients() -> None:
 
 
 def _replace_optimizers(change: Callable[[Optimizer], None]) -> None:
-    """Change each optimizer right before it makes its variables."""
+    """Change each optimizer just before it creates its variables."""
     import keras
 
     def wrap(original: Callable[..., None]) -> Callable[..., None]:
@@ -69,7 +69,7 @@ def _replace_optimizers(change: Callable[[Optimizer], None]) -> None:
             kind = type(optimizer)
             if not optimizer.built:
                 change(optimizer)
-            # Of another class now, it makes what that class makes.
+            # If the optimizer's class has changed, the new class creates the variables.
             (original if type(optimizer) is kind else type(optimizer).build)(optimizer, variables)
 
         return build
@@ -80,7 +80,7 @@ def _replace_optimizers(change: Callable[[Optimizer], None]) -> None:
 
 
 def _optimizer_classes(module: Any) -> list[type]:
-    """The classes of optimizers that have variables of their own. LossScaleOptimizer has another's inside."""
+    """Return the classes of optimizers with variables of their own, so not LossScaleOptimizer, which wraps another."""
     base = keras_optimizers.optimizer_type()
     named = (thing for name, thing in vars(module).items() if name != "LossScaleOptimizer")
     return [
@@ -91,7 +91,7 @@ def _optimizer_classes(module: Any) -> list[type]:
 
 
 def _turn_into(optimizer: Optimizer, kind: type) -> None:
-    """Make an optimizer one of another class, with that class' settings and its own learning rate."""
+    """Turn an optimizer into one of another class, with the settings of that class and its own learning rate."""
     if isinstance(optimizer, kind):
         return
     for name, value in vars(kind()).items():

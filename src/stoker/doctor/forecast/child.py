@@ -1,4 +1,4 @@
-"""The program's process: the software GPU, the hooks, the program, and the answer when its first steps are done."""
+"""The program's process: the software GPU, the hooks, the program, and the answer after its first steps."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _DEVICE = "/GPU:0"
 
 
 class StepRecording:
-    """Everything that is allocated, from the start of the program to the end of its first steps."""
+    """Records all allocations from the start of the program to the end of its first steps."""
 
     def __init__(self, request: ChildRequest, sites: Sites) -> None:
         self._request, self._sites = request, sites
         self._births, self._scopes = Births(), Scopes()
         self._places = EagerPlaces(sites)
-        # Beside the answer: whoever asked removes both, however this process ends.
+        # Beside the answer: the process that asked removes both, however this process ends.
         self._folder = Path(request.answer).parent / "profile"
         self._lock = threading.Lock()
         self.steps = StepCounter(request.steps, self.finish)
 
     def begin(self) -> None:
-        """Put the hooks in and start the profiler. The program must not start it as well."""
+        """Put the hooks in and start the profiler. The program itself is kept from starting the profiler."""
         hooks = MakerHooks(self._sites, self._births, self._scopes, lambda call, *args: call(*args))
         for place, wrap in (*hooks.for_tensorflow(), *hooks.for_keras()):
             Replacement(*place, wrap).put_in()
@@ -55,7 +55,7 @@ class StepRecording:
         self._keep_program_from_profiling()
 
     def finish(self) -> NoReturn:
-        """Write the trace and end the process; whichever thread is first does it."""
+        """Write the trace and end the process. The first thread to get here does so."""
         self._lock.acquire()
         import tensorflow as tf
 
@@ -93,7 +93,7 @@ class StepRecording:
 
 
 def main() -> NoReturn:
-    """Run the program of the request in the environment."""
+    """Run the program that the request in the environment names."""
     request = ChildRequest.from_json(os.environ.pop(ENVIRONMENT))
     software_gpu.enable(memory=request.memory_bytes)
     import keras  # noqa: F401 - the hooks need it, whether the program has it or not
@@ -112,14 +112,14 @@ def main() -> NoReturn:
     if request.place.kind == "option":
         arguments = batch_name.change_arguments(request.place, request.rows, arguments)
     _run(request, arguments)
-    # The program ended by itself. What it did until then is all there is.
+    # The program ended by itself. What it did until then is all there is to report.
     if recording.steps.count():
         recording.finish()
     _leave(NO_STEP)
 
 
 def _run(request: ChildRequest, arguments: list[str]) -> None:
-    """Run the program as Python does; returns when it ends by itself."""
+    """Run the program as Python does. Return when it ends by itself."""
     sys.argv = [request.program, *arguments]
     try:
         if request.is_module:
@@ -158,7 +158,7 @@ def _policy() -> str:
 
 
 def _leave(code: int) -> NoReturn:
-    """End at once: what the program would do from here on is of no interest, and threads may be at work."""
+    """End at once: nothing that the program does from here on matters, and threads may be at work."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(code)

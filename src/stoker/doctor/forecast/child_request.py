@@ -1,4 +1,4 @@
-"""What the program's process is asked to do, as one process hands it to another."""
+"""A request to the program's process, in the form in which one process hands it to another."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 ENVIRONMENT = "STOKER_FORECAST"
-# Exit codes, by which the other process knows that there is an answer, or why there is none.
+# Exit codes that tell the other process that there is an answer, or why there is none.
 ANSWERED, NO_STEP = 0, 86
 
 
@@ -15,8 +15,8 @@ ANSWERED, NO_STEP = 0, 86
 class BatchPlace:
     """Where a program sets the batch of its training.
 
-    `dataset`: in calls of `Dataset.batch` and its like, by their numbers in order. `fit`: in `fit(batch_size=)`.
-    `option`: on its command line. `name`: in a name at the top of the program's file.
+    By `kind`: `dataset`, in calls of `Dataset.batch` and the like, whose numbers in order are `numbers`; `fit`, in
+    `fit(batch_size=)`; `option`, on its command line; `name`, in a name at the top of its file.
     """
 
     kind: str
@@ -45,12 +45,12 @@ class ChildRequest:
     memory_bytes: int = 0
 
     def to_json(self) -> str:
-        """The request as text."""
+        """Return the request as text."""
         return json.dumps(dataclasses.asdict(self))
 
     @staticmethod
     def from_json(text: str) -> ChildRequest:
-        """The request that `to_json` wrote."""
+        """Return the request that `to_json` wrote."""
         values = json.loads(text)
         if values["place"] is not None:
             values["place"] = place_from(values["place"])
@@ -58,5 +58,5 @@ class ChildRequest:
 
 
 def place_from(values: dict[str, object]) -> BatchPlace:
-    """A place from its fields in JSON."""
+    """Build a place from its fields in JSON."""
     return BatchPlace(**{**values, "numbers": tuple(values["numbers"])})  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from stoker.errors import UsageError
 
 # Points of a curve: rows, and the bytes of one allocation.
 Points = list[tuple[int, int]]
-# No program allocates a batch that is larger.
+# The largest batch to try: no program allocates a larger one.
 MAX_ROWS = 1 << 24
 _FAR = 1 << 60
 
@@ -26,19 +26,19 @@ class Curve:
     constant: float
     per_row: float
     per_square: float = 0.0
-    # How far the farthest measured point is from the curve.
+    # The distance between the curve and the measured point farthest from it.
     residual: float = 0.0
 
     def at(self, rows: int) -> int:
-        """Bytes at a batch of so many rows."""
+        """Return the bytes at a batch of this many rows."""
         return max(0, round(self.constant + self.per_row * rows + self.per_square * rows * rows))
 
 
 def fit_curve(points: Points) -> Curve:
-    """The line through points; a parabola if there are three, they are on no line, and the bytes grow faster.
+    """Fit a line to points; or a parabola to three points that are not on a line, if the bytes grow faster than one.
 
-    A loss that compares every row with every other allocates with the square of the batch. What grows more slowly than
-    a line is the scratch memory of a kernel, for which a line is as good as anything.
+    A loss that compares every row with every other allocates with the square of the batch. If the bytes grow more
+    slowly than a line, they are a kernel's scratch memory, for which a line is as good as anything.
     """
     if len(points) == 1:
         return Curve(points[0][1], 0.0)
@@ -61,7 +61,7 @@ def fit_curve(points: Points) -> Curve:
 
 @dataclass(frozen=True)
 class OwnerShare:
-    """What an owner holds at a peak, and by how much that grows with each row more."""
+    """What an owner holds at a peak, and by how much that grows with each additional row."""
 
     owner: TracedOwner
     bytes: int
@@ -70,7 +70,7 @@ class OwnerShare:
 
 @dataclass(frozen=True)
 class _Order:
-    """The order in which one run allocated and freed, with a curve for each of its allocations."""
+    """The order in which one run allocated and freed, with a curve for each allocation."""
 
     trace: StepTrace
     curves: list[Curve]
@@ -82,7 +82,7 @@ class _Order:
         return replay(self.trace.moves, self.sizes_at(rows), limit, grows)
 
     def count_tensors(self, rows: int) -> int:
-        """The most bytes that tensors take at once."""
+        """Return the most bytes that tensors occupy at once."""
         sizes = self.sizes_at(rows)
         held = highest = 0
         for move in self.trace.moves:
@@ -94,8 +94,8 @@ class _Order:
 class ScalingStep:
     """A program's first steps at any batch.
 
-    Ops that do not depend on each other run in either order, and each run takes its own. So the order of each measured
-    run is played through. The middle peak counts, and a batch fits if it does in most.
+    Ops that do not depend on each other run in any order, which differs between runs. So the order of each measured run
+    is replayed. The median peak counts, and a batch fits if it fits in most orders.
     """
 
     def __init__(self, traces: Sequence[StepTrace]) -> None:
@@ -112,20 +112,20 @@ class ScalingStep:
         ]
 
     def peak_at(self, rows: int, grows: bool = False) -> int:
-        """The bytes in use at the peak at a batch, as the allocator counts them, on a device that has enough."""
+        """Return the allocator's bytes in use at the peak of a batch, on a device with enough memory."""
         return self._play_middle(rows, grows)[1].peak_bytes
 
     def tensors_at(self, rows: int) -> int:
-        """The most bytes that tensors take at once at a batch, in the order whose peak is the middle one."""
+        """Return the most bytes that tensors occupy at once at a batch, in the order with the median peak."""
         return self._play_middle(rows, False)[0].count_tensors(rows)
 
     def fits(self, rows: int, limit: int, grows: bool = False) -> bool:
-        """Whether a batch fits into the limit, in most of the orders."""
+        """Whether a batch fits into the limit in most of the orders."""
         played = [order.play(rows, limit, grows) is not None for order in self._orders]
         return 2 * sum(played) > len(played)
 
     def largest_batch(self, limit: int, grows: bool = False) -> int:
-        """The most rows with which the step fits into the limit; 0 if not even one row does."""
+        """Return the most rows with which the step fits into the limit; 0 if not even one row fits."""
         if not self.fits(1, limit, grows):
             return 0
         fits, fails = 1, 2
@@ -149,13 +149,13 @@ class ScalingStep:
 
     @cached_property
     def uncertainty(self) -> float:
-        """The share of the bytes of the largest measured batch that do not lie on the curves."""
+        """The share of the bytes of the largest measured batch that does not lie on the curves."""
         last = self._orders[-1]
         whole = max(1, sum(allocation.bytes for allocation in last.trace.allocations))
         return sum(curve.residual for curve in last.curves) / whole
 
     def owners_at(self, rows: int) -> list[OwnerShare]:
-        """Who holds the memory at the peak at a batch, the largest first."""
+        """Return the owners of the memory at the peak of a batch, the largest first."""
         order, played = self._play_middle(rows, False)
         held: Counter[int] = Counter()
         per_row: dict[int, float] = {}
@@ -169,7 +169,7 @@ class ScalingStep:
         ]
 
     def check_growth(self) -> None:
-        """Check that the batch decides about memory at all.
+        """Check that the batch affects memory at all.
 
         Raises:
             UsageError: no allocation grows.

@@ -1,4 +1,4 @@
-"""Which allocation of one run is which of another, made at another batch."""
+"""Matching the allocations of several runs that had different batches."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from functools import reduce
 
 from stoker.doctor.forecast.trace import StepTrace, TracedAllocation
 
-# The op, for what it allocates, its bytes (-1 if they change with the batch), and a number.
+# The op, the purpose of the allocation, its bytes (-1 if they change with the batch), and a number.
 AllocationKey = tuple[str, str, int, int]
 AllocationName = tuple[str, str]
 
 
 def match_allocations(traces: Sequence[StepTrace]) -> list[list[AllocationKey]]:
-    """A key for each allocation of each trace; what is the same allocation in several traces has the same key.
+    """Return a key for each allocation of each trace; the same allocation has the same key in all traces.
 
-    An op of a graph has a name of its own, but eager ops and copies to the device are many of one name, and their
-    order is not the same in every run. So those of the same size in all traces belong together, and the others by the
-    order of their sizes: what is larger than another at one batch is so at every batch.
+    Each op of a graph has a name of its own. But many eager ops and copies to the device share a name, and their order
+    differs between runs. So those with the same size in all traces are matched, and the others by the order of their
+    sizes: if one is larger than another at one batch, it is larger at every batch.
     """
     common = _sizes_in_all(traces)
     return [list(_keys(trace.allocations, common)) for trace in traces]
@@ -39,7 +39,7 @@ def _keys(
 
 
 def _sizes_in_all(traces: Sequence[StepTrace]) -> dict[AllocationName, Counter[int]]:
-    """For each name, the sizes that every trace has, and how often."""
+    """Return, for each name, the sizes that every trace has, and how often."""
     tables = [_sizes_by_name(trace.allocations) for trace in traces]
     names = {name for table in tables for name in table}
     return {
@@ -58,7 +58,7 @@ def _sizes_by_name(allocations: Iterable[TracedAllocation]) -> dict[AllocationNa
 def _rank_growing(
     allocations: Sequence[TracedAllocation], common: dict[AllocationName, Counter[int]]
 ) -> dict[int, int]:
-    """The numbers of the allocations that not all traces have, with their ranks, the largest first."""
+    """Return the numbers of the allocations that not all traces have, with their ranks by size, the largest first."""
     left = {name: Counter(sizes) for name, sizes in common.items()}
     growing: dict[AllocationName, list[int]] = {}
     for number, one in enumerate(allocations):

@@ -1,4 +1,4 @@
-"""Starting the program's process, and reading what it leaves."""
+"""Starting the program's process, and reading the answer that it leaves."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ProgramRunner:
     timeout_s: float = 600.0
 
     def find_batch(self) -> BatchPlace | None:
-        """Where the program sets its batch; None if that is not in a pipeline or in `fit`.
+        """Return where the program sets its batch; None if it does so neither in a pipeline nor in `fit`.
 
         Raises:
             MeasuringError: the program failed, or never trained.
@@ -40,7 +40,7 @@ class ProgramRunner:
         return None if values is None else place_from(values)
 
     def measure(self, place: BatchPlace, rows: int, change: str = "", steps: int = 3) -> StepTrace:
-        """The allocations of the first steps at a batch, with one of the changes.
+        """Return the allocations of the first steps at a batch, optionally with one of the changes.
 
         Raises:
             MeasuringError: the program failed, or never trained.
@@ -49,7 +49,7 @@ class ProgramRunner:
         return StepTrace.from_json(self._run(request))
 
     def _request(self) -> ChildRequest:
-        # Device memory is memory of this machine. It is taken only as far as the program takes it.
+        # Device memory is memory of this machine. Only what the program uses is taken.
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         target = self.target
         return ChildRequest(
@@ -86,7 +86,7 @@ class ProgramRunner:
 
 
 def _last_words(said: Path, code: int) -> str:
-    """The last line of an output that says something, or the signal that ended the program."""
+    """Return the last telling line of an output, or the signal that ended the program."""
     if code < 0:
         return f"signal {-code} ended it" + (" (this machine has too little memory?)" if code == -9 else "")
     lines = said.read_text(encoding="utf-8", errors="replace").splitlines()

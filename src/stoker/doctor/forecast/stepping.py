@@ -11,18 +11,18 @@ from stoker.doctor.attach.patching import Patches
 from stoker.tf_internals import eager, functions, keras_optimizers
 from stoker.tf_internals.types import CompiledFunction, GradientTape, Optimizer
 
-# A call of a compiled function that takes longer may hold a whole loop: then the steps are watched from outside.
+# If a call of a compiled function takes longer, it may hold a whole loop, so its steps are watched from outside.
 _LONG_CALL_S = 3.0
 _LOOK_S = 0.2
-# Mixed precision leaves out steps whose gradients are infinite. So many calls are enough in any case.
+# Mixed precision skips steps whose gradients are infinite. This many calls per step are enough in any case.
 _CALLS_PER_STEP = 4
 
 
 class StepCounter(Patches):
     """Calls `finish` when the program has made its steps.
 
-    With an optimizer of Keras', its own count tells, looked at when a compiled function returns or gradients were
-    applied. Without one, the calls tell in which gradients were computed.
+    If the program has a Keras optimizer, the optimizer's own count decides; it is read when a compiled function returns
+    or gradients have been applied. Otherwise the calls that compute gradients are counted.
     """
 
     def __init__(self, steps: int, finish: Callable[[], None]) -> None:
@@ -35,7 +35,7 @@ class StepCounter(Patches):
         self._call_began: float | None = None
 
     def attach(self) -> None:
-        """Put the patches in, and begin to watch calls that take long."""
+        """Put the patches in, and begin to watch for calls that take long."""
         import tensorflow as tf
 
         self.replace(*functions.function_call(), self._watch_call)
@@ -44,7 +44,7 @@ class StepCounter(Patches):
         threading.Thread(target=self._watch_long_calls, daemon=True).start()
 
     def count(self) -> int:
-        """How many steps were made, as far as is known."""
+        """Return how many steps were made, as far as is known."""
         made = [int(one.iterations.numpy()) for one in list(self.optimizers.values()) if one.built]
         return max(made, default=self._calls)
 
@@ -85,7 +85,7 @@ class StepCounter(Patches):
     def _watch_tape(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def enter(tape: GradientTape) -> Any:
             if eager.is_eager() and not self._depth and not self.optimizers:
-                # A loop that updates its variables by itself: the step before this one is done.
+                # A loop that updates its variables by itself has begun a new step, so the previous step is done.
                 self._calls = self._tapes
                 self._look()
             self._tapes += 1

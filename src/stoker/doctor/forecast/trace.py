@@ -1,4 +1,4 @@
-"""The allocations of a program's first steps, from its start, as one process hands them to another."""
+"""The allocations of a program's first steps, from the program's start, as one process hands them to another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stoker.doctor.memory.owners import Owner
 
 
 class TracedAllocation(NamedTuple):
-    """One allocation: what asked for it, how much, and for whom (a number in `StepTrace.owners`)."""
+    """An allocation: what requested it, its size, and its owner (a number in `StepTrace.owners`)."""
 
     op: str
     region: str
@@ -24,7 +24,7 @@ class TracedAllocation(NamedTuple):
 
 
 class TracedOwner(NamedTuple):
-    """Who an allocation is for."""
+    """The owner of an allocation."""
 
     role: str
     layer: str
@@ -34,28 +34,28 @@ class TracedOwner(NamedTuple):
 
 @dataclass(frozen=True)
 class StepTrace:
-    """What happened on the device from the start of the program until its first steps were done."""
+    """What happened on the device from the start of the program to the end of its first steps."""
 
     rows: int
     # The highest peak, as TensorFlow counted it.
     peak_bytes: int
     steps: int
     allocations: list[TracedAllocation]
-    # In order: `n` when allocation n is made, `~n` when it is freed.
+    # The moves in order: `n` when allocation n is made, `~n` when it is freed.
     moves: list[int]
     owners: list[TracedOwner]
-    # Of Keras, when the program had made its steps: "float32" or, for example, "mixed_float16".
+    # Keras' policy after the program's steps: "float32" or, for example, "mixed_float16".
     policy: str = "float32"
-    # The optimizer's class; empty if there is none of Keras'.
+    # The class of the Keras optimizer; empty if there is none.
     optimizer: str = ""
 
     def to_json(self) -> str:
-        """The trace as text."""
+        """Return the trace as text."""
         return json.dumps(dataclasses.asdict(self))
 
     @staticmethod
     def from_json(text: str) -> StepTrace:
-        """The trace that `to_json` wrote."""
+        """Return the trace that `to_json` wrote."""
         values = json.loads(text)
         values["allocations"] = [TracedAllocation(*row) for row in values["allocations"]]
         values["owners"] = [TracedOwner(*row) for row in values["owners"]]
@@ -65,7 +65,7 @@ class StepTrace:
 def trace_events(
     events: Iterable[MemoryEvent], owner_of: Callable[[MemoryEvent], Owner]
 ) -> tuple[list[TracedAllocation], list[int], list[TracedOwner]]:
-    """Allocations, moves and owners, from the events of a device in order of time."""
+    """Return allocations, moves and owners, from the events of a device in order of time."""
     allocations: list[TracedAllocation] = []
     moves: list[int] = []
     owners: dict[TracedOwner, int] = {}
