@@ -6,28 +6,28 @@
 | recorded_step | what a recording holds |
 | saving | recorded steps in a file, for another process |
 | plain_values | attributes of ops as plain data |
-| marking | when each op of other steps began and ended, so whose time a step's time is |
-| rebuilding | a recorded step made again, op by op or as one graph |
-| checking | whether the rebuilt step computes what the recorded one did; the variables, set and put back |
+| marking | when each op of other steps began and ended, and so which ops a step's time belongs to |
+| rebuilding | a recorded step rebuilt, op by op or as one graph |
+| checking | whether the rebuilt step computes the same as the recorded one; setting and restoring variables |
 | timing | ways to do a step's work, timed in turn within a budget |
 | trial | what a trial is, and which recorded events are a finding's |
 | trials | for each kind of repair, the step as it was and as repaired |
-| fit_steps | steps of Keras' `fit`: what one call would run of them, and that call |
-| compiled_calls | calls of the program's own compiled functions, made again |
+| fit_steps | steps of Keras' `fit`: which ops one call would run, and that call |
+| compiled_calls | calls of the program's own compiled functions, repeated |
 | traced_calls | the trial of functions that are traced again and again |
-| host_batches | the trial of batches that are made on the host at each step |
-| reads | the trial of reads: what is computed only to be read |
+| host_batches | the trial of batches that the host makes at each step |
+| reads | the trial of values that are computed only to be read |
 | predictions | the trial of `predict` in a loop |
-| calls_alone | the trial of a starved step: what its calls take on a batch that is there |
+| calls_alone | the trial of a starved step: how long its calls take on a batch that is ready |
 | laboratory | all experiments of a run, after the program has ended |
 
-While the program runs, only `recording` and `marking` work, for a few steps. The rest happens in the same process when
-the program has ended by itself: nothing it has done can change any more. What an experiment gives is a row of the
-record's table `experiments`; `doctor/pricing` puts it into the replay in place of what it would assume.
+While the program runs, only `recording` and `marking` work, for a few steps. The rest happens in the same process after
+the program has ended by itself, when nothing that it did can change any more. The result of an experiment is a row of
+the record's table `experiments`; in the replay, `doctor/pricing` uses the row in place of its assumptions.
 
-After a watch or a notebook's cell the program goes on (`RecordedStep.goes_on`). Then the variables get back the values
-they had, and what keeps state anywhere else, as random numbers in a compiled function do, is not run.
+After a watch or a notebook's cell, the program continues (`RecordedStep.goes_on`). Then the variables are restored, and
+ops that keep state anywhere else, such as random numbers in a compiled function, are not run.
 
-A step that cannot be rebuilt, or that computes something else when it is, keeps its modelled price. So does everything
-on a device that works beside the host.
+A step keeps its modelled price if it cannot be rebuilt, or if the rebuilt step computes something else. So does
+everything on a device that works beside the host.
 """

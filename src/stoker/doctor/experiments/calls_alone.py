@@ -1,4 +1,4 @@
-"""A starved step: its compiled calls on a batch that is there, while nothing makes the next one beside them."""
+"""A starved step: its compiled calls on a batch that is ready, while nothing makes the next batch beside them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stoker.records import Finding
 
 
 def calls_alone(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """All compiled calls of the step, as the program made them: nothing is rebuilt, so there is nothing to check."""
+    """Return the trial of all compiled calls of the step as the program made them: nothing rebuilt needs a check."""
     calls = [op for op in step.ops() if op.name in step.functions]
     if not calls:
         raise CannotRebuildStep("the recorded step calls no compiled function")

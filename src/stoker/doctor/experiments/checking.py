@@ -1,4 +1,4 @@
-"""Whether a rebuilt step computes what the recorded one did; and the variables, set and put back."""
+"""Whether a rebuilt step computes the same as the recorded one; and setting and restoring the variables."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from stoker.doctor.experiments.recorded_step import RecordedOp, RecordedStep, is
 from stoker.tf_internals import recorded_ops
 from stoker.tf_internals.types import Tensor
 
-# How far a value may be off, as a part of the largest value of its tensor: kernels are fused, sums are reordered.
+# How far a value may be off, as a share of the largest value of its tensor: kernels are fused and sums reordered.
 _ROUNDING = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 2e-3, "float64": 1e-6, "complex64": 2e-3}
 
-# A bias before a normalisation has no gradient but rounding, which Adam makes as large as any: of all the elements of
-# the variables, so many may differ.
+# How many elements of the variables may differ, as a share. A bias before a normalisation has no gradient but rounding
+# errors, which Adam makes as large as any other gradient.
 _MOST_OFF = 0.02
-# Of the same origin, where nothing enlarges it.
+# The absolute size of such rounding errors where nothing enlarges them.
 _NOISE = 1e-7
 
 State = Sequence[tuple[Tensor, Tensor]]
 
 
 def set_variables(state: State) -> None:
-    """Give variables these values."""
+    """Set variables to these values."""
     for handle, value in state:
         attributes = ("dtype", value.dtype.as_datatype_enum, "validate_shape", False)
         recorded_ops.run_op("AssignVariableOp", [handle, value], attributes, 0)
@@ -40,7 +40,7 @@ def set_variables(state: State) -> None:
 
 @contextmanager
 def variables_put_back(step: RecordedStep) -> Iterator[None]:
-    """Whatever happens inside, the step's variables have their values of now afterwards."""
+    """Restore the step's variables afterwards to their present values, whatever happens inside."""
     current = read_variables(step.handles())
     try:
         yield
@@ -50,7 +50,7 @@ def variables_put_back(step: RecordedStep) -> Iterator[None]:
 
 @contextmanager
 def functions_registered(step: RecordedStep) -> Iterator[None]:
-    """The compiled functions that the step calls are known to TensorFlow, also those that the program has dropped."""
+    """Register with TensorFlow, for a block, the compiled functions of the step that the program has dropped."""
     dropped = [one for one in step.functions.values() if recorded_ops.register_function(one)]
     try:
         yield
@@ -60,10 +60,10 @@ def functions_registered(step: RecordedStep) -> Iterator[None]:
 
 
 def check_rebuilt(step: RecordedStep, ops: Sequence[RecordedOp], rebuilt: Rebuilt) -> None:
-    """Run the rebuilt ops from the recorded state and compare all they give and write with what was recorded.
+    """Run the rebuilt ops from the recorded state, and compare all results and written variables with the recording.
 
     Raises:
-        CannotRebuildStep: they compute something else.
+        CannotRebuildStep: the rebuilt ops compute something else.
     """
     set_variables(step.before)
     _run_earlier_ops(step, ops)
@@ -83,7 +83,7 @@ def check_rebuilt(step: RecordedStep, ops: Sequence[RecordedOp], rebuilt: Rebuil
 
 
 def _run_earlier_ops(step: RecordedStep, ops: Sequence[RecordedOp]) -> None:
-    """Bring the variables from the state the step began with to the one these ops found."""
+    """Bring the variables from the state at the beginning of the step to the state that these ops found."""
     own = {id(op) for op in ops}
     earlier: list[RecordedOp] = []
     for op in step.ops():
@@ -100,9 +100,9 @@ def _run_earlier_ops(step: RecordedStep, ops: Sequence[RecordedOp]) -> None:
 def _needed_for(
     step: RecordedStep, ops: Sequence[RecordedOp], earlier: Sequence[RecordedOp]
 ) -> list[RecordedOp]:
-    """The earlier ops that may have written a variable these ops use, and all that those depend on, in their order.
+    """Return the earlier ops that may have written a variable of these ops, and all that they depend on, in order.
 
-    Batches and random numbers are taken as they were recorded.
+    Batches and random numbers are taken from the recording.
     """
     needed: list[RecordedOp] = []
     handles = {number for op in ops for number in op.inputs if is_handle(step.values[number])}
@@ -119,7 +119,7 @@ def _needed_for(
 
 
 def _written_only_by(step: RecordedStep, ops: Sequence[RecordedOp]) -> set[int]:
-    """The handles, by id, that no other op of the step takes."""
+    """Return the handles, by id, that no other op of the step takes."""
     own = {id(op) for op in ops}
     mine: set[int] = set()
     others: set[int] = set()
@@ -130,14 +130,14 @@ def _written_only_by(step: RecordedStep, ops: Sequence[RecordedOp]) -> set[int]:
 
 
 def is_same(expected: Tensor, given: Tensor) -> bool:
-    """Whether two tensors are the same to rounding."""
+    """Whether two tensors are the same except for rounding."""
     if expected.dtype != given.dtype or expected.shape != given.shape:
         return False
     return count_differing(expected, given) == 0
 
 
 def count_differing(expected: Tensor, given: Tensor) -> int:
-    """How many elements of two tensors of one type and shape are not the same to rounding."""
+    """Return how many elements of two tensors of the same type and shape differ by more than rounding."""
     tolerance = _ROUNDING.get(expected.dtype.name)
     if tolerance is None:
         return 0 if is_handle(expected) else int(np.sum(expected.numpy() != given.numpy()))

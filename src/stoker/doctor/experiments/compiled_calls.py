@@ -1,4 +1,4 @@
-"""Calls of the program's own compiled functions, made again the way a program calls a `tf.function`."""
+"""Calls of the program's own compiled functions, repeated the way a program calls a `tf.function`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from stoker.tf_internals.types import Tensor
 
 
 def rebuild_call(step: RecordedStep, call: RecordedOp, fitted: Sequence[Tensor] | None = None) -> Rebuilt:
-    """A recorded call: its data are arguments, handles are captured. `fitted` are other inputs for it."""
+    """Rebuild a recorded call: data are arguments, handles are captured. `fitted` replaces the call's inputs."""
     inputs = [step.values[number] for number in call.inputs] if fitted is None else fitted
     return compile_call(step, call, call.name, inputs)
 
 
 def compile_call(step: RecordedStep, call: RecordedOp, name: str, inputs: Sequence[Tensor]) -> Rebuilt:
-    """A call of the function `name`, which gives what the function of a recorded call gives."""
+    """Compile a call of the function `name` whose results have the form of those of a recorded call."""
     import tensorflow as tf
 
     outputs = [step.values[number] for number in call.outputs]
@@ -33,10 +33,10 @@ def compile_call(step: RecordedStep, call: RecordedOp, name: str, inputs: Sequen
 
 
 def check_call(step: RecordedStep, call: RecordedOp, rebuilt: Rebuilt) -> None:
-    """See that a call can be made again, and gives what it gave; of random values there is no telling.
+    """Check that a call can be repeated and gives the same again. Random results cannot be checked.
 
     Raises:
-        CannotRebuildStep: it cannot, or it gives something else.
+        CannotRebuildStep: the call cannot be repeated, or gives something else.
     """
     check_repeatable(call, step)
     if not holds_random_op(call, step.functions):
@@ -44,7 +44,7 @@ def check_call(step: RecordedStep, call: RecordedOp, rebuilt: Rebuilt) -> None:
 
 
 def fit_to_shapes(inputs: Sequence[Tensor], shapes: recorded_ops.Shapes) -> list[Tensor]:
-    """The inputs with each dimension cut off or repeated; what has no known shape stays as it is."""
+    """Return the inputs, cut off or repeated along each dimension. An input without a known shape stays as it is."""
     import tensorflow as tf
 
     fitted = []

@@ -1,8 +1,8 @@
 """Steps of Keras' `fit` that run op by op: which of their ops one call would run, and that call as Keras makes it.
 
-What `fit` does between two such calls stays whatever the step is compiled to: it asks for the next turn, calls the
-callbacks, takes the logs out of what the call gave. So the repaired step is only what Keras would compile, and it is
-called as Keras calls it, with the iterator the batch comes from.
+What `fit` does between two such calls stays, however the step is compiled: it asks for the next turn, calls the
+callbacks, and takes the logs out of the call's results. So the repaired step is only what Keras would compile. It is
+called as Keras calls it, with the iterator that the batch comes from.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from stoker.doctor.experiments.rebuilding import Rebuilt, is_input
 from stoker.doctor.experiments.recorded_step import RecordedOp, RecordedStep
 
-# Keras wraps the logs of a step in an optional, which is the last thing it does in the function that it compiles.
+# Keras wraps the logs of a step in an optional. That is the last op in the function that Keras compiles.
 _LAST_OF_CALL = "OptionalFromValue"
 
 
 def list_ops_of_call(step: RecordedStep) -> list[RecordedOp]:
-    """The ops that `fit` would run in one compiled call, the fetch of the batch first; none in another step."""
+    """Return the ops that `fit` would run in one compiled call, the batch's fetch first; none for another step."""
     ops = step.ops()
     first = next((number for number, op in enumerate(ops) if is_input(op)), len(ops))
     ends = [number for number, op in enumerate(ops) if op.name == _LAST_OF_CALL]
@@ -25,7 +25,7 @@ def list_ops_of_call(step: RecordedStep) -> list[RecordedOp]:
 
 
 def call_with_iterator(step: RecordedStep, fetch: RecordedOp, rebuilt: Rebuilt) -> Rebuilt:
-    """The rebuilt call, given an iterator over the recorded batch in place of the batch."""
+    """Return the rebuilt call with an iterator over the recorded batch as its argument, in place of the batch."""
     import tensorflow as tf
 
     batch = [number for number in rebuilt.taken if number in fetch.outputs]

@@ -1,7 +1,8 @@
-"""Batches made on the host: the rows taken from a resident tensor in place of making and converting them at each step.
+"""Batches made on the host: the repaired step takes rows from a resident tensor, and makes and converts nothing.
 
-Whoever keeps the data in a tensor also prepares it once, before the loop. So the Python that makes a batch goes with
-its conversion, unless the batch depends on what the step has read from a tensor: an agent's world has to be asked.
+A program that keeps its data in a tensor also prepares the data once, before the loop. So the Python that makes a batch
+goes away with the conversion, unless the batch depends on what the step has read from a tensor, as in a loop that asks
+an agent's world for the next batch.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def resident_data(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """Rows taken from a tensor in place of host data made into one; data that stays the same is not made again."""
+    """Return the trial of rows taken from a tensor in place of host data. Data that stays the same is made once."""
     import tensorflow as tf
 
     same_array = bool(finding.detail.get("same_array"))
@@ -54,7 +55,7 @@ def resident_data(step: RecordedStep, finding: Finding) -> RepairTrial:
 
 
 def _feeds(step: RecordedStep, finding: Finding, alone: bool) -> list[RecordedFeed]:
-    """What the finding's line feeds; unless it is to be `alone`, also what other lines of its function do."""
+    """Return what the finding's line feeds and, unless `alone`, what other lines of its function feed."""
     own = [event for event in step.events if isinstance(event, RecordedFeed) and is_at(event.stack, finding)]
     if not own or any(not _has_rows(step, feed) for feed in own):
         raise CannotRebuildStep("the recorded step is not fed at that line")
@@ -76,7 +77,7 @@ def _has_rows(step: RecordedStep, feed: RecordedFeed) -> bool:
 
 
 def _gaps(step: RecordedStep, feeds: Sequence[RecordedFeed]) -> frozenset[int]:
-    """The places of the ops that come next after each feed: the Python before them made the batch."""
+    """Return the places of the ops that follow each feed: the Python before them made the batch."""
     places = set()
     pending = False
     for event in step.events:
@@ -90,7 +91,7 @@ def _gaps(step: RecordedStep, feeds: Sequence[RecordedFeed]) -> frozenset[int]:
 
 
 def _depends_on_reads(step: RecordedStep, feeds: Sequence[RecordedFeed]) -> bool:
-    """Whether what is fed is made of something that the loop reads from tensors, as far as its source tells."""
+    """Whether the fed data is made from something that the loop reads from tensors, as far as the source shows."""
     reads = {frame for event in step.events if isinstance(event, RecordedRead) for frame in event.stack}
     return any(_is_made_of(feed.stack, reads) for feed in feeds)
 
@@ -104,7 +105,7 @@ def _is_made_of(stack: Sequence[SiteKey], reads: set[SiteKey]) -> bool:
 
 
 def _lines_before(path: str, line: int) -> set[int]:
-    """The lines of the loop around a line whose results, one way or another, are in what that line uses."""
+    """Return the lines of the loop around a line whose results that line uses, directly or not."""
     tree = _parse(path)
     loop = _loop_around(tree, line)
     if loop is None:
@@ -116,7 +117,7 @@ def _lines_before(path: str, line: int) -> set[int]:
         name for node in simple if _spans(node, line) for name in _names(node) - _stored(node)
     } - imported
     found: set[int] = set()
-    # What is made of what changes from turn to turn.
+    # Follow the changes from turn to turn, until no more lines are found.
     for _ in range(len(simple)):
         more = [n for n in simple if n.lineno not in found and wanted & _changed(n)]
         if not more:
@@ -128,7 +129,7 @@ def _lines_before(path: str, line: int) -> set[int]:
 
 
 def _parse(path: str) -> ast.Module:
-    """The program's source; nothing where it cannot be read."""
+    """Parse the program's source; return an empty module if the source cannot be read."""
     try:
         return ast.parse("".join(linecache.getlines(path)))
     except (SyntaxError, ValueError):
@@ -145,7 +146,7 @@ def _imports(tree: ast.Module) -> list[ast.alias]:
 
 
 def _loop_around(tree: ast.Module, line: int) -> ast.stmt | None:
-    """The outermost loop around a line within its function; None if there is none."""
+    """Return the outermost loop around a line within its function; None if there is none."""
     around = [
         node for node in ast.walk(tree) if isinstance(node, (*_LOOPS, *_FUNCTIONS)) and _spans(node, line)
     ]
@@ -168,7 +169,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _changed(node: ast.stmt) -> set[str]:
-    """The names that a statement assigns, or whose objects it may change by calling their methods."""
+    """Return the names that a statement assigns, or whose objects it may change by calling their methods."""
     called = {
         c.func.value.id
         for c in ast.walk(node)

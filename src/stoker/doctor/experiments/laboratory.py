@@ -1,4 +1,4 @@
-"""All experiments of a run, after its program has ended: which are worth it, in what time, and what came out."""
+"""All experiments of a run, after the program has ended: which are worthwhile, how long they take, their results."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ from stoker.doctor.stall import find_stall
 from stoker.records import ExperimentRow, Finding, Record
 from stoker.signals import handle_signals
 
-# Of the run's time, what experiments may take unless the user says otherwise; at least, and at most.
+# The share of the run's time that experiments may take unless the user says otherwise, with a minimum and a maximum.
 _SHARE = 0.1
 _LEAST_S, _MOST_S = 2.0, 20.0
-# Of the run, a loss so small that its price is not worth an experiment.
+# A loss below this share of the run is too small for an experiment.
 _NEGLIGIBLE = 0.02
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentTerms:
-    """On what terms experiments run."""
+    """The terms on which experiments run."""
 
-    # At most so long; None: as long as is usual for such a run.
+    # How long the experiments may take at most; None for the usual time of such a run.
     seconds: float | None = None
-    # Says that they run, and how long at most; None: nobody does.
+    # Tells the user that experiments run, and for how long at most; None for silence.
     say: Callable[[float], None] | None = None
-    # Whether the program goes on afterwards, so that what they change has to be put back.
+    # Whether the program continues afterwards, so that whatever experiments change must be restored.
     goes_on: bool = False
 
 
 def run_experiments(
     record: Record, steps: Sequence[RecordedStep], terms: ExperimentTerms
 ) -> list[ExperimentRow]:
-    """Time the repairs of a run's findings."""
+    """Time the repairs of a run's findings, and return the results."""
     chosen = list_worth_timing(record)
     if not chosen or not steps:
         return []
@@ -72,9 +72,9 @@ def run_experiments(
 
 
 def _share_of_time(waiting: Sequence[tuple[Finding, str]]) -> float:
-    """What the first of these experiments may take of the time that is left: the more a finding costs, the more.
+    """Return the first experiment's share of the remaining time: the more a finding costs, the larger.
 
-    Those that only bound a price take what the others leave.
+    Experiments that only bound a price take the time that the others leave.
     """
     costs = [finding.lost_s or 0.0 for finding, name in waiting if name not in BOUNDING]
     total = sum(costs)
@@ -82,7 +82,7 @@ def _share_of_time(waiting: Sequence[tuple[Finding, str]]) -> float:
 
 
 def _with_containers(rows: list[ExperimentRow], replaced: Sequence[frozenset[int]]) -> list[ExperimentRow]:
-    """The rows, each with those that replace the same ops and more."""
+    """Return the rows, each with the rows that replace the same ops and more."""
     return [
         dataclasses.replace(
             row,
@@ -99,7 +99,7 @@ def _with_containers(rows: list[ExperimentRow], replaced: Sequence[frozenset[int
 
 
 def list_worth_timing(record: Record) -> list[tuple[Finding, str]]:
-    """Findings that cost something and whose repair can be timed, costliest first; those only bounded come last."""
+    """Return findings with a cost and a repair that can be timed, costliest first; those only bounded come last."""
     phase = record.tables.stepping_phase
     if phase is None or phase.asynchronous:
         return []
@@ -116,7 +116,7 @@ def list_worth_timing(record: Record) -> list[tuple[Finding, str]]:
 def _run_one(
     finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: ExperimentBudget
 ) -> tuple[ExperimentRow, frozenset[int]]:
-    """One experiment, and the ops that it replaces. Whatever goes wrong in it is a word in its row."""
+    """Run one experiment; return its row, and the ops that it replaces. A failure becomes a message in the row."""
     row = ExperimentRow(kind=finding.kind, file=finding.file, line=finding.line, function=finding.function)
     try:
         timed = _time(finding, experiment, steps, budget)
@@ -135,12 +135,12 @@ def _run_one(
 
 
 class _TimedRepair(NamedTuple):
-    """Seconds of a step, a value a round, as it was and as repaired; and what of the step that is."""
+    """Seconds of a step as it was and as repaired, one value a round; and which part of the step that is."""
 
     was_s: list[float]
     repaired_s: list[float]
     covers: float
-    # What it replaces in the steps of the run; None where no steps tell.
+    # What the repair replaces in the steps of the run; None if no steps show that.
     part: PartOfStep | None
     places: frozenset[int]
 
@@ -148,7 +148,7 @@ class _TimedRepair(NamedTuple):
 def _time(
     finding: Finding, experiment: str, steps: Sequence[RecordedStep], budget: ExperimentBudget
 ) -> _TimedRepair | None:
-    """Time one repair; None if there is no time."""
+    """Time one repair; return None if no time is left."""
     if not budget.left_s:
         return None
     step = best_step(steps, finding)
@@ -156,7 +156,7 @@ def _time(
         raise CannotRebuildStep("no step was recorded")
     import tensorflow as tf
 
-    # Not in a graph or under a tape that the program may have open.
+    # The program may have a graph or a tape open; the experiments must not run in either.
     with tf.init_scope(), functions_registered(step), variables_put_back(step):
         add_hidden_reads(step)
         trial = TRIALS[experiment](step, finding)
@@ -172,10 +172,10 @@ def _time(
 
 @contextmanager
 def _skip_on_signals(budget: ExperimentBudget, terms: ExperimentTerms) -> Iterator[None]:
-    """Ctrl-C, or being told to end, skips the rest.
+    """Skip the rest of the experiments on Ctrl-C, or on a request to end.
 
-    A program that has ended ends as it did. One that goes on gets the signal afterwards, but for a Ctrl-C by someone
-    who was told what it does.
+    A program that has ended is not affected further. A program that continues gets the signal afterwards, except for a
+    Ctrl-C if the user was told that it skips the experiments.
     """
     received: set[int] = set()
 

@@ -1,9 +1,9 @@
-"""When each op of a step began and ended, in steps that run at their own speed: whose time a step's time is.
+"""When each op of a step began and ended, in steps that run at their own speed, and so which ops take the time.
 
-A recorded step is slowed down by being recorded, but it tells whose each op is. A marked step is not slowed down, and
-its ops come in the same order. Together they tell how much of a step belongs to a function or to a line.
+Recording slows a step down, but shows who each op belongs to. Marking does not slow a step down, and the ops come in
+the same order. Together they show how much of a step belongs to a function or to a line.
 
-This module is imported before the program starts, so it imports little and TensorFlow not at all.
+This module is imported before the program starts, so it imports little, and never TensorFlow.
 """
 
 from __future__ import annotations
@@ -21,40 +21,42 @@ from stoker.doctor.probes.recorder import PYTHON, TRACE
 from stoker.tf_internals import eager
 
 T = TypeVar("T")
-# After a recording so many steps are marked; and so many more each time the run has doubled in length.
+# How many steps are marked after a recording; how many more each time the run has doubled in length; and from which
+# tick on.
 _FIRST_MARKS, _MORE_MARKS, _DOUBLED_FROM = 8, 4, 64
 MOST_MARKS = 32
-# Fewer do not tell an op that lost its processor from one that takes long.
+# With fewer marks, an op that lost its processor cannot be told from one that takes long.
 LEAST_MARKS = 4
-# An op, with the Python before it, that took longer than this many times the usual, and so much more, was interrupted.
+# An op, with the Python before it, was interrupted if it took more than this many times the usual, and this much
+# longer.
 _INTERRUPTED, _INTERRUPTED_NS = 1.5, 20_000
-# Python of a loop that takes longer is work by itself.
+# Python in a loop that takes longer is work of its own.
 LONG_PYTHON_NS = 500_000
 
 
 class MarkedStep(NamedTuple):
-    """One step: its number, when it began and ended, and when each of its ops did. Nanoseconds."""
+    """A step: its number, when it began and ended, and when each of its ops did, in nanoseconds."""
 
     tick: int
     start: int
     end: int
     began: list[int]
     ended: list[int]
-    # Of the time before each op, what was the program's own Python.
+    # The program's own Python, in the time before each op.
     python: list[int]
-    # Of ops that may wait for other threads of the program, the processor time of all threads, by their places; and of
-    # the Python before some ops, that of the main thread.
+    # By place: the processor time of all threads during ops that may wait for other threads of the program; and that of
+    # the main thread during the Python before some ops.
     cpu: dict[int, int]
     python_cpu: dict[int, int]
-    # The main thread's processor time before the first op, and after the last one, by their places.
+    # By place: the main thread's processor time before the first op, and after the last one.
     edges_cpu: dict[int, int] = {}  # noqa: RUF012 - never changed
 
     def long_gaps(self) -> frozenset[int]:
-        """The places of ops with so much Python before them that it is likely to be interrupted."""
+        """Return the places of ops with so much Python before them that it was probably interrupted."""
         return frozenset(place for place, ns in enumerate(_gaps(self)[:-1]) if ns > LONG_PYTHON_NS)
 
     def long_runs(self) -> frozenset[int]:
-        """The places of ops that took so long that they are likely to be interrupted, or to wait."""
+        """Return the places of ops that took so long that they were probably interrupted, or waited."""
         return frozenset(place for place, ns in enumerate(_runs(self)) if ns > LONG_PYTHON_NS)
 
 
@@ -70,14 +72,14 @@ class Marking(Patches):
 
     def __init__(self, tick: int, totals: list[int], before: MarkedStep | None = None) -> None:
         super().__init__()
-        # What took long in the step that was marked before.
+        # What took long in the previously marked step.
         self._long_gaps = before.long_gaps() if before is not None else frozenset[int]()
         self._long_runs = before.long_runs() if before is not None else frozenset[int]()
         self._timed_gaps = self._long_gaps | ({len(before.ended)} if before is not None else frozenset())
         self._cpu_since: dict[int, int] = {}
         self._python_cpu: dict[int, int] = {}
         self._tick = tick
-        # The books: nanoseconds by account.
+        # The recorder's totals: nanoseconds by account.
         self._totals = totals
         self._python: list[int] = []
         self._start = 0
@@ -89,14 +91,14 @@ class Marking(Patches):
     def begin(self) -> None:
         """Start marking."""
         self.replace(*eager.op_dispatch(), self._marked_where_long)
-        # Compiled calls come this way: they end when other threads are done.
+        # Compiled calls come this way. They end when other threads are done.
         self.replace(*eager.op_execution(), lambda original: self._with_cpu(self._marked(original)))
         self._python.append(self._totals[PYTHON])
         self._cpu_since[0] = time.thread_time_ns()
         self._start = clock.real_ns()
 
     def end(self) -> MarkedStep | None:
-        """Stop marking; the step, or None if something was traced in it: that is no time of its ops."""
+        """Stop marking. Return the step, or None if something was traced in it: tracing is not the ops' own time."""
         end = clock.real_ns()
         self.detach()
         if self._totals[TRACE] != self._traced:
@@ -122,7 +124,7 @@ class Marking(Patches):
             started, place = now(), len(ended)
             if place in since:
                 cpu[place] = used() - since.pop(place)
-            # An op that has to take the slower way raises here and is marked there.
+            # An op that has to take the slower way raises an error here, and is marked there.
             result = original(*args)
             note_end(now())
             note_start(started)
@@ -134,7 +136,7 @@ class Marking(Patches):
         return run
 
     def _marked_where_long(self, original: Callable[..., T]) -> Callable[..., T]:
-        """Marked; of ops that took long in the step before, such as a wait for input, processor time is counted."""
+        """Mark ops. Also count the processor time of ops that took long in the last step, such as waits for input."""
         marked, ended, long_runs = self._marked(original), self._ended, self._long_runs
         if not long_runs:
             return marked
@@ -154,31 +156,31 @@ class Marking(Patches):
 
 
 def is_marked_tick(tick: int, recorded_at: int) -> bool:
-    """Whether the step after this tick is marked, if the last recording ended at tick `recorded_at`."""
+    """Whether to mark the step after this tick, if the last recording ended at tick `recorded_at`."""
     if tick - recorded_at < _FIRST_MARKS:
         return True
     return tick >= _DOUBLED_FROM and tick - (1 << (tick.bit_length() - 1)) < _MORE_MARKS
 
 
 class OwnOps(NamedTuple):
-    """Ops of a step that a repair replaces, by their places."""
+    """The ops of a step that a repair replaces, by their places."""
 
     places: frozenset[int] = frozenset()
-    # Ops before which all Python goes, though they stay.
+    # Ops that stay, though all Python before them goes away.
     gaps: frozenset[int] = frozenset()
-    # Ops that wait for the input: only the Python before them goes.
+    # Ops that wait for the input: only the Python before them goes away.
     waits: frozenset[int] = frozenset()
-    # Whether they are the call of a step of Keras' `fit`: the Python around the call is Keras' loop, and stays.
+    # Whether the ops are the call of a step of Keras' `fit`. The Python around the call is Keras' loop, which stays.
     in_fit: bool = False
-    # Whether long Python between these ops, too, is the program's own work, which stays.
+    # Whether long Python between these ops is the program's own work, too, and so stays.
     apart: bool = False
 
     def python_that_stays(self, place: int, python: float) -> float:
-        """Of the Python before the op at a place, what stays."""
+        """Return how much of the Python before the op at a place stays."""
         if self.in_fit and place in self.waits:
             return math.inf
         if self.apart:
-            # The loop goes with its calls, but not what is work by itself.
+            # The loop goes away with its calls, except for work of its own.
             return python if python > LONG_PYTHON_NS else 0.0
         return 0.0 if place - 1 in self.places | self.waits else python
 
@@ -187,15 +189,15 @@ NO_OPS = OwnOps()
 
 
 def part_of(marks: Sequence[MarkedStep], ops: int, own: OwnOps) -> PartOfStep | None:
-    """What some of a step's ops take, with the Python before them; None if too few steps have so many `ops`.
+    """Return the time of some of a step's ops with the Python before them; None if too few steps have this many `ops`.
 
-    The program's own Python does not count, unless it is between two of them. What comes after the last op is of that
-    op: the end of the update ends a step.
+    The program's own Python does not count, except between two of these ops. The time after the last op of the step
+    counts for that op: the end of the update ends a step.
     """
     alike = [mark for mark in marks if len(mark.ended) == ops]
     if len(alike) < LEAST_MARKS or not own.places | own.gaps:
         return None
-    # What is long, only where it was counted without interruptions.
+    # Prefer steps whose long Python was counted in processor time, which holds no interruptions.
     counted = [mark for mark in alike if mark.python_cpu]
     if len(counted) >= LEAST_MARKS:
         alike = counted
@@ -204,7 +206,7 @@ def part_of(marks: Sequence[MarkedStep], ops: int, own: OwnOps) -> PartOfStep | 
     runs = _without_interruptions([_runs(mark) for mark in alike])
     pythons = _without_interruptions([mark.python for mark in alike])
     for place in own.waits:
-        # Whoever waits has to wait for a processor, too, when it gets what it waited for.
+        # After its wait, a thread may also have to wait for a processor.
         quickest = min(run[place] for run in runs)
         for run in runs:
             run[place] = quickest
@@ -220,9 +222,9 @@ def part_of(marks: Sequence[MarkedStep], ops: int, own: OwnOps) -> PartOfStep | 
 
 
 def _gaps(mark: MarkedStep, in_fit: bool = False) -> list[int]:
-    """From the end of each op to the beginning of the next, and from the last to the step's end.
+    """Return the times from the end of each op to the beginning of the next, and from the last op to the step's end.
 
-    What is before and after a call of `fit` is little, and stays: an interruption there would be most of it.
+    The time before and after a call of `fit` is short, and stays: an interruption would be most of it.
     """
     ends, starts = [mark.start, *mark.ended], [*mark.began, mark.end]
     times = [start - end for end, start in zip(ends, starts, strict=True)]
@@ -231,15 +233,16 @@ def _gaps(mark: MarkedStep, in_fit: bool = False) -> list[int]:
 
 
 def _runs(mark: MarkedStep) -> list[int]:
-    """What each op took; other threads that it waited for may have waited for a processor, so their work counts."""
+    """Return the time of each op. Other threads' work counts, because those threads may have waited for a processor."""
     times = [end - start for start, end in zip(mark.began, mark.ended, strict=True)]
     return [min(ns, mark.cpu.get(place, ns)) for place, ns in enumerate(times)]
 
 
 def _without_interruptions(rows: Sequence[Sequence[int]], counted: Collection[int] = ()) -> list[list[float]]:
-    """The steps' times, with those cut that are far beyond what is usual at their place.
+    """Return the steps' times, limited to what is usual at their place.
 
-    Processor time, which is `counted` at some places, is the program's own, however rare: the garbage collector's.
+    Processor time, which is `counted` at some places, is the program's own, however rare, such as the garbage
+    collector's. It has no limit.
     """
     limits = []
     for place, column in enumerate(zip(*rows, strict=True)):

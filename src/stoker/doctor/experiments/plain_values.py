@@ -1,4 +1,4 @@
-"""Attributes of ops as plain data, which JSON holds, and back."""
+"""Attributes of ops as plain data that JSON can hold, and back."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class NotPlain(Exception):
 
 
 def is_json(value: object) -> bool:
-    """Whether JSON holds the value; a tuple comes back as a list."""
+    """Whether JSON can hold the value; a tuple comes back as a list."""
     if isinstance(value, (list, tuple)):
         return all(map(is_json, value))
     return value is None or isinstance(value, (bool, int, float, str))
 
 
 def to_plain(value: Any) -> Any:
-    """An attribute of an op as plain data.
+    """Return an attribute of an op as plain data.
 
     Raises:
-        NotPlain: it is none, such as the function of a dataset.
+        NotPlain: the value is not plain, such as the function of a dataset.
     """
     import tensorflow as tf
 
@@ -43,7 +43,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(data: Any) -> Any:
-    """The value that `to_plain` made this of."""
+    """Return the value that `to_plain` made this data from."""
     import tensorflow as tf
 
     if isinstance(data, list):

@@ -1,7 +1,7 @@
 """`predict` in a loop: the model's compiled function, called with the same rows.
 
-The program gives NumPy rows and gets NumPy results, so the call that takes the place of `predict` makes a tensor of the
-rows and reads what it gives. Where all rows are there beforehand, one `predict` runs full batches.
+The program passes NumPy rows and gets NumPy results. So the call in place of `predict` makes a tensor of the rows, and
+reads the result. If all rows exist beforehand, one `predict` runs full batches.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from stoker.doctor.experiments.trial import RepairTrial, is_at
 from stoker.records import Finding
 from stoker.tf_internals.types import Tensor
 
-# Rows of one batch of Keras' `predict`.
+# The default batch size of Keras' `predict`.
 _BATCH = 32
 
 
 def call_in_place_of_predict(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """A call of the function that `predict` calls; where all rows are there, its share of a call for a full batch."""
+    """Return the trial of a call of `predict`'s function; if all rows exist beforehand, their share of a full batch."""
     call = _predicting_call(step, finding)
     rebuilt = rebuild_call(step, call)
     check_call(step, call, rebuilt)
@@ -46,7 +46,7 @@ def _predicting_call(step: RecordedStep, finding: Finding) -> RecordedOp:
 
 
 def _rows(rebuilt: Rebuilt) -> int:
-    """The rows of a call; 0 if its data have none."""
+    """Return the number of rows in a call; 0 if its data has none."""
     sizes = {int(tensor.shape[0]) if tensor.shape.rank else 0 for tensor in rebuilt.arguments}
     return sizes.pop() if len(sizes) == 1 else 0
 
@@ -63,7 +63,7 @@ def _call_with_arrays(rebuilt: Rebuilt, arrays: list[np.ndarray]) -> None:
 
 
 def _full_batch(step: RecordedStep, call: RecordedOp, rows: int) -> Rebuilt:
-    """The call with the rows repeated; the function may have been traced for fewer, so what it gives is checked."""
+    """Return the call with the rows repeated, and check its results: it may have been traced for fewer rows."""
     whole = _BATCH // rows * rows
     inputs = [step.values[number] for number in call.inputs]
     batch = rebuild_call(step, call, fit_to_shapes(inputs, tuple(_with_rows(t, whole) for t in inputs)))

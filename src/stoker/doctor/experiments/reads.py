@@ -1,4 +1,4 @@
-"""Reads in the loop: what a line computes only to read it goes with the read."""
+"""Reads in the loop: what a line computes only to read it goes away with the read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stoker.records import Finding
 
 
 def without_reads(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """Nothing, in place of the ops of the finding's line whose results are read there and used nowhere else."""
+    """Return the trial without those ops of the finding's line whose results are read there and used nowhere else."""
     ops = ops_for_reads(step, finding)
     if not ops:
         raise CannotRebuildStep("the line computes nothing but what it reads")
@@ -19,11 +19,11 @@ def without_reads(step: RecordedStep, finding: Finding) -> RepairTrial:
 
 
 def ops_for_reads(step: RecordedStep, finding: Finding) -> list[RecordedOp]:
-    """The ops of the finding's line that serve its reads alone."""
+    """Return the ops of the finding's line that only serve its reads."""
     read = {e.value for e in step.events if isinstance(e, RecordedRead) and is_of_line(e.stack, finding)}
     needed: set[int] = set(step.held)
     found: list[RecordedOp] = []
-    # From the last op to the first: whatever others need is needed.
+    # From the last op to the first: whatever other ops need stays.
     for op in reversed(step.ops()):
         outputs = set(op.outputs)
         serves = is_of_line(op.stack, finding) and op.place >= 0 and not is_input(op)

@@ -1,4 +1,4 @@
-"""A recorded step made again: op by op as it ran, or as the graph that a repair would make of it."""
+"""A recorded step, rebuilt op by op as it ran, or as the graph that a repair would make of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stoker.doctor.experiments.recorded_step import (
 from stoker.tf_internals import graphs, recorded_ops
 from stoker.tf_internals.types import CompiledFunction, ProtoMessage, Tensor
 
-# Scalars, axes and shapes, which Python held, are constants of a graph; the rest is data, and an argument.
+# Scalars, axes and shapes, which Python held, are constants of a graph. All other data is an argument.
 _MAX_CONSTANT_BYTES = 64
 _MAX_SHAPE_BYTES = 1024
 _READS = frozenset(
@@ -31,7 +31,7 @@ _RANDOM = frozenset(
         *("RandomGamma", "RandomPoissonV2", "Multinomial", "ParameterizedTruncatedNormal"),
     }
 )
-# Stateful ops that change nothing but variables, so they can be run again.
+# Stateful ops that change only variables, and so can be run again.
 _REPEATABLE = (
     _READS
     | _CALLS
@@ -42,11 +42,11 @@ _REPEATABLE = (
     }
 )
 _REPEATABLE_FAMILIES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter")
-# Not stateful by its definition, but it runs the program's own Python.
+# Ops that run the program's own Python, though they may not be stateful by definition.
 _PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
-# Types whose tensors lend their memory to NumPy.
+# Types whose tensors share their memory with NumPy.
 _PLAIN = frozenset({"float16", "float32", "float64", "int32", "int64"})
-# They give what was made outside of the step.
+# Ops whose results come from outside the step.
 _INPUT = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
 
 
@@ -60,18 +60,18 @@ def is_input(op: RecordedOp) -> bool:
 
 
 def is_random(op: RecordedOp) -> bool:
-    """Whether the op gives something else each time."""
+    """Whether the op gives another result each time."""
     return op.name in _RANDOM
 
 
 def check_repeatable(op: RecordedOp, step: RecordedStep) -> None:
-    """See that running the op again does nothing that anybody could notice.
+    """Check that running the op again has no effect that anybody could notice.
 
-    A compiled function keeps its random numbers' state where it cannot be put back: where the program goes on, the next
-    ones would be others. Of an eager op it is known how to do without (`list_repeatable`).
+    A compiled function keeps the state of its random numbers where it cannot be restored. If the program continues, its
+    next random numbers would be different. Random eager ops need not run: see `list_repeatable`.
 
     Raises:
-        CannotRebuildStep: it might.
+        CannotRebuildStep: running the op again might have an effect.
     """
     if not (op.is_whole and step.lost.isdisjoint(op.inputs)):
         raise CannotRebuildStep("the file does not hold what the step uses")
@@ -81,17 +81,17 @@ def check_repeatable(op: RecordedOp, step: RecordedStep) -> None:
 
 
 def list_repeatable(step: RecordedStep, ops: Sequence[RecordedOp]) -> list[RecordedOp]:
-    """The ops that may run one by one again: where the program goes on, recorded random values are taken instead."""
+    """Return the ops that may run again one by one. If the program continues, recorded values replace random ops."""
     return [op for op in ops if not (step.goes_on and is_random(op))]
 
 
 def holds_random_op(op: RecordedOp, functions: dict[str, ProtoMessage]) -> bool:
-    """Whether an op, or a compiled function, gives something else each time."""
+    """Whether an op, or an op in its compiled function, gives another result each time."""
     return any(name in _RANDOM for name in _ops_inside(op, functions))
 
 
 def _ops_inside(op: RecordedOp, functions: dict[str, ProtoMessage]) -> Iterator[str]:
-    """The types of all ops that a call of a compiled function may run; of another op, its own."""
+    """Yield the types of all ops that a call of a compiled function may run; for another op, its own type."""
     pending, seen = [op.name], set()
     while pending:
         name = pending.pop()
@@ -113,10 +113,10 @@ def _is_repeatable(name: str) -> bool:
 
 
 def add_hidden_reads(step: RecordedStep) -> None:
-    """Put in the reads that no watcher is told of: an op that is given a variable itself reads it on the way.
+    """Add the reads that no watcher sees: an op that takes a variable itself reads the variable along the way.
 
-    What it read shares the variable's memory, with the value from before the step or with the one from after it. Not to
-    be called while probes are attached: they would take it for reads of the program's.
+    What such an op read shares the variable's memory, with the value from before the step or from after it. Do not call
+    this while probes are attached: they would take its reads for the program's.
     """
     variables = {_memory_of(value): handle for handle, value in [*step.after, *step.before]}
     variables.pop(None, None)
@@ -136,7 +136,7 @@ def add_hidden_reads(step: RecordedStep) -> None:
 
 
 def _memory_of(value: Tensor) -> tuple[int, str, tuple[int, ...]] | None:
-    """Where a value lies, its type and its shape; None if it has no memory that NumPy can share."""
+    """Return a value's address, type and shape; None if it has no memory that NumPy can share."""
     if value.dtype.name not in _PLAIN or not tensor_bytes(value):
         return None
     array = np.asarray(value)
@@ -144,7 +144,7 @@ def _memory_of(value: Tensor) -> tuple[int, str, tuple[int, ...]] | None:
 
 
 def replay(step: RecordedStep, ops: Sequence[RecordedOp]) -> Callable[[], None]:
-    """What runs these ops one by one, as they were run."""
+    """Return a function that runs these ops one by one, as they ran."""
     made = {number for op in ops for number in op.outputs}
     outside = {n: step.values[n] for op in ops for n in op.inputs if n not in made}
 
@@ -160,12 +160,12 @@ def replay(step: RecordedStep, ops: Sequence[RecordedOp]) -> Callable[[], None]:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """Some ops of a step as one compiled function: what it takes, and which of the step's values it gives."""
+    """Some ops of a step as one compiled function: its arguments, and which of the step's values it returns."""
 
     function: CompiledFunction
     arguments: tuple[Tensor, ...]
     outputs: tuple[int, ...]
-    # Which of the step's values its arguments are, where they are such values.
+    # The numbers of the arguments among the step's values; empty if the arguments are not such values.
     taken: tuple[int, ...] = ()
 
     def __call__(self) -> Sequence[Tensor]:
@@ -174,10 +174,10 @@ class Rebuilt:
 
 
 def rebuild(step: RecordedStep, ops: Sequence[RecordedOp], frozen: bool = False) -> Rebuilt:
-    """These ops as one compiled function.
+    """Return these ops as one compiled function.
 
-    What they got from elsewhere is an argument, or a constant if it is small. What nobody uses is pruned. `frozen` puts
-    recorded values in place of random ones, so that the outcome can be compared.
+    Inputs from elsewhere become arguments, or constants if they are small. Unused results are pruned. `frozen` replaces
+    random values by the recorded ones, so that results can be compared.
     """
     import tensorflow as tf
 
@@ -200,7 +200,7 @@ def rebuild(step: RecordedStep, ops: Sequence[RecordedOp], frozen: bool = False)
 
 
 def rebuild_as_loop(step: RecordedStep, ops: Sequence[RecordedOp], turns: int) -> Rebuilt:
-    """These ops `turns` times in one call. Their data goes from turn to turn, so that nothing is computed only once."""
+    """Return a call that runs these ops `turns` times. Data passes from turn to turn: nothing is computed only once."""
     import tensorflow as tf
 
     made = {number for op in ops for number in op.outputs}
@@ -233,16 +233,16 @@ def _is_constant(value: Tensor) -> bool:
 
 
 def _constant(value: Tensor) -> Tensor:
-    """A value as a constant of the graph; a handle stays what it is, and is captured."""
+    """Return a value as a constant of the graph. A handle is returned unchanged, and is captured."""
     import tensorflow as tf
 
     return value if is_handle(value) else tf.constant(value.numpy(), value.dtype)
 
 
 def _used_elsewhere(step: RecordedStep, ops: Sequence[RecordedOp]) -> list[int]:
-    """The values of these ops that Python read, that other ops of the step took, or that are for the next step.
+    """Return the values of these ops that Python read, that other ops of the step took, or that the next step may use.
 
-    What no op of the step took, and the program still held when the step had ended, is for the next one.
+    A value that no op of the step took, and that the program still held after the step, may be for the next step.
     """
     own = {id(op) for op in ops}
     made = {number for op in ops for number in op.outputs}
@@ -260,12 +260,12 @@ def _used_elsewhere(step: RecordedStep, ops: Sequence[RecordedOp]) -> list[int]:
 
 
 class _Tracer:
-    """Adds recorded ops to the graph that is being traced; `values` are the graph's tensors by number."""
+    """Adds recorded ops to the graph being traced; `values` are the graph's tensors by number."""
 
     def __init__(self, step: RecordedStep, values: dict[int, Tensor]) -> None:
         self._step = step
         self._values = values
-        # What each variable was last read as: it is read once until it is written.
+        # The last read of each variable. A variable is read once until it is written.
         self._reads: dict[int, Tensor] = {}
 
     def add(self, ops: Sequence[RecordedOp]) -> None:

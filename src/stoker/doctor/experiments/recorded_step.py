@@ -1,6 +1,6 @@
-"""A recorded step: its ops, reads and feeds in their order, its tensors, and the variables it began with and left.
+"""A recorded step: its ops, reads and feeds in order, its tensors, and its variables before and after.
 
-This module is imported before the program starts, so it imports little and TensorFlow not at all.
+This module is imported before the program starts, so it imports little, and never TensorFlow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RecordedOp:
-    """An eager op, or a call of a compiled function. Values are numbers into `RecordedStep.values`."""
+    """An eager op, or a call of a compiled function. Values are indices into `RecordedStep.values`."""
 
     name: str
     inputs: tuple[int, ...]
@@ -29,9 +29,9 @@ class RecordedOp:
     outputs: tuple[int, ...]
     # The user's lines on the stack, innermost first.
     stack: tuple[SiteKey, ...]
-    # Its place among the ops that TensorFlow told of; -1 for one that was put in later.
+    # Its place among the ops that TensorFlow reported; -1 for an op that was added later.
     place: int = -1
-    # Whether all its attributes are there: a file does not hold those of datasets.
+    # Whether all its attributes are known: a file does not hold those of datasets.
     is_whole: bool = True
 
 
@@ -45,18 +45,18 @@ class RecordedRead:
 
 @dataclass(frozen=True)
 class RecordedFeed:
-    """Host data became a tensor; `convert` does it again."""
+    """Host data became a tensor; `convert` repeats the conversion."""
 
     value: int
     convert: Callable[[], Tensor]
     stack: tuple[SiteKey, ...]
-    # Whether the data is NumPy's or Python's own, so that converting it runs nothing of the program's.
+    # Whether the data's type is NumPy's or built in, so that converting it runs none of the program's code.
     is_plain: bool = True
 
 
 @dataclass(frozen=True)
 class Conversion:
-    """Makes a tensor of host data again."""
+    """Converts host data to a tensor again."""
 
     original: Callable[..., Tensor]
     value: object
@@ -72,27 +72,27 @@ Event: TypeAlias = "RecordedOp | RecordedRead | RecordedFeed"
 
 @dataclass
 class RecordedStep:
-    """One step of a source, as it was."""
+    """One step of a source, as it ran."""
 
     source: object
     events: list[Event] = field(default_factory=list)
-    # Every tensor of the step, and its number by its id: all are alive, so ids are unique.
+    # Every tensor of the step, and the tensors' numbers by id. All tensors are kept alive, so ids are unique.
     values: list[Tensor] = field(default_factory=list)
     numbers: dict[int, int] = field(default_factory=dict)
-    # The handles of variables, with the values they had when the step began and when it had ended.
+    # The handles of variables, with the values from before the step and from after it.
     before: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     after: list[tuple[Tensor, Tensor]] = field(default_factory=list)
-    # Compiled functions that it calls: the program may drop them before it ends.
+    # The compiled functions that the step calls. The program may drop them before it ends.
     functions: dict[str, ProtoMessage] = field(default_factory=dict)
     nbytes: int = 0
-    # The tensors that the program still held when the step had ended: it may use them in the next one.
+    # The tensors that the program still held after the step: it may use them in the next step.
     held: frozenset[int] = frozenset()
-    # How many ops TensorFlow told of, and steps like this one at their own speed.
+    # The number of ops that TensorFlow reported; and steps like this one, at their own speed.
     count: int = 0
     marks: deque[MarkedStep] = field(default_factory=lambda: deque(maxlen=MOST_MARKS))
-    # Whether the program goes on after the experiments.
+    # Whether the program continues after the experiments.
     goes_on: bool = False
-    # Handles, by number, of what a file does not hold.
+    # The numbers of handles to things that a file does not hold.
     lost: frozenset[int] = frozenset()
 
     def ops(self) -> list[RecordedOp]:
@@ -100,12 +100,12 @@ class RecordedStep:
         return [event for event in self.events if isinstance(event, RecordedOp)]
 
     def handles(self) -> list[Tensor]:
-        """The resources that its ops are given, and those of the variables that were found before."""
+        """Return the resources that its ops take, and the handles of the variables found before."""
         given = [tensor for tensor in self.values if tensor.dtype.name == "resource"]
         return list({id(handle): handle for handle in [*given, *(h for h, _ in self.before)]}.values())
 
     def number(self, tensor: Tensor) -> int:
-        """The number of a tensor, which is kept alive from now on."""
+        """Return the number of a tensor, and keep the tensor alive from now on."""
         found = self.numbers.get(id(tensor))
         if found is None:
             found = self.numbers[id(tensor)] = len(self.values)
@@ -115,19 +115,19 @@ class RecordedStep:
 
 
 def is_handle(tensor: Tensor) -> bool:
-    """Whether a tensor is the handle of something, not data."""
+    """Whether a tensor is a handle, not data."""
     return tensor.dtype.name in ("resource", "variant")
 
 
 def tensor_bytes(tensor: Tensor) -> int:
-    """What a tensor takes in memory; nothing for a handle."""
+    """Return a tensor's bytes in memory; 0 for a handle."""
     if is_handle(tensor):
         return 0
     return int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
 
 
 def read_variables(handles: Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
-    """The variables among these resources, each with its value."""
+    """Return the variables among these resources, each with its value."""
     found = []
     for handle in handles:
         dtype = recorded_ops.variable_type(handle)

@@ -1,9 +1,9 @@
-"""Recording a step: every eager op of one step with its inputs and outputs, the reads, and the host data it is fed.
+"""Recording a step: every eager op with its inputs and outputs, the reads, and the host data that the step is fed.
 
-A recording takes two steps. The first one only tells which variables a step uses; their values are kept at its end. The
-second one is recorded. So what the step computed can be computed again from the state it began with.
+A recording takes two steps. The first one only shows which variables a step uses; their values are kept at its end. The
+second step is recorded. So its results can be computed again from the state that it began with.
 
-This module is imported before the program starts, so it imports little and TensorFlow not at all.
+This module is imported before the program starts, so it imports little, and never TensorFlow.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ if TYPE_CHECKING:
     from stoker.tf_internals.recorded_ops import Attributes
     from stoker.tf_internals.types import ProtoMessage, Tensor
 
-# Which steps of a source are recorded, counted from its first: early, for short runs, and once more when all is warm.
+# Which steps of a source are recorded, counted from its first: an early one, for short runs, and a later one when all
+# is warm.
 _RECORDED_TICKS = frozenset({4, 40})
-# A longer "step" is a whole epoch, and recording it would slow the program down.
+# A longer "step" is a whole epoch, and recording that would slow the program down.
 _MAX_OPS = 6000
 _MAX_FRAMES = 12
-# What all recordings may keep alive.
+# How much memory all recordings together may keep alive.
 MAX_BYTES = 512 * 2**20
 
 
@@ -57,13 +58,13 @@ class StepRecorder:
         self._note = recorder.note
         self._totals = recorder.totals
         self._current: _Watch | None = None
-        # What marks the step that is under way, of which source; and the ticks at which recordings ended.
+        # The marking of the current step, and its source; and the ticks at which recordings ended.
         self._marking: Marking | None = None
         self._marked: object = None
         self._recorded_at: dict[object, int] = {}
 
     def step_ended(self, count: StepCount) -> None:
-        """Called at the end of every step of any source, on the main thread."""
+        """Handle the end of a step of any source; called on the main thread."""
         try:
             if self._marking is not None and count.source == self._marked:
                 marked, self._marking = self._marking.end(), None
@@ -82,7 +83,7 @@ class StepRecorder:
             self._fail(error)
 
     def is_recording(self) -> bool:
-        """Whether a step is being recorded, or marked: its patches lie on those of the probes."""
+        """Whether a step is being recorded or marked: the patches for that lie on top of the probes' patches."""
         return self._current is not None or self._marking is not None
 
     def _is_reported(self, count: StepCount) -> bool:
@@ -93,7 +94,7 @@ class StepRecorder:
             self._current = watch
 
     def _mark_next(self, count: StepCount) -> None:
-        """Mark the step that begins, if it is one of those to be marked."""
+        """Mark the step that begins, if its turn has come."""
         if self._marking is None and is_marked_tick(count.ticks, self._recorded_at[count.source]):
             marks = self.recorded[count.source].marks
             before = marks[-1] if marks else None
@@ -106,7 +107,7 @@ class StepRecorder:
             self._marking = None
 
     def _watch_next(self, count: StepCount) -> None:
-        """The step that was watched is over: record the next one, or keep what was recorded."""
+        """After a watched step, record the next one, or keep what was recorded."""
         watch, self._current = self._current, None
         if watch is None:
             return
@@ -124,7 +125,7 @@ class StepRecorder:
             self._mark_next(count)
 
     def _record(self, scout: _Scout) -> None:
-        # The last recording of this source goes first: only one step's tensors are kept alive.
+        # Drop the last recording of this source first, so that only one step's tensors are kept alive.
         self.recorded.pop(self._source, None)
         step = RecordedStep(self._source, before=read_variables(scout.handles.values()))
         others = sum(one.nbytes for one in self.recorded.values())
@@ -132,7 +133,7 @@ class StepRecorder:
         self._begin(_Recording(self._sites, step, room))
 
     def stop(self) -> None:
-        """The program has ended: nothing more is watched."""
+        """Stop watching: the program has ended."""
         self._stop_marking()
         if self._current is not None:
             self._current.end()
@@ -156,7 +157,7 @@ class _Watch(Patches):
         self.too_much = False
 
     def begin(self) -> bool:
-        """Start watching; False if somebody else watches ops."""
+        """Start watching; return False if another watcher of ops is active."""
         self._end = recorded_ops.watch_ops(self._op_ended)
         if self._end is None:
             return False
@@ -171,7 +172,7 @@ class _Watch(Patches):
             self._end = None
 
     def attach(self) -> None:
-        """Nothing but ops."""
+        """Patch nothing more: watching ops is enough."""
 
     def _op_ended(
         self, name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: Sequence[Tensor]
@@ -183,17 +184,17 @@ class _Watch(Patches):
             self.note_op(name, inputs, attributes, outputs)
 
     def give_up(self) -> None:
-        """The step is too long, or too large, to be recorded."""
+        """Stop recording a step that is too long or too large."""
         self.too_much = True
 
     def note_op(
         self, name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: Sequence[Tensor]
     ) -> None:
-        """An op has run."""
+        """Note an op that has run."""
         raise NotImplementedError
 
     def _stack(self) -> tuple[SiteKey, ...]:
-        """The user's lines on the stack, innermost first; also those around Keras' loops."""
+        """Return the user's lines on the stack, innermost first, including those around Keras' loops."""
         found: list[SiteKey] = []
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and len(found) < _MAX_FRAMES:
@@ -213,7 +214,7 @@ class _Scout(_Watch):
     def note_op(
         self, name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: Sequence[Tensor]
     ) -> None:
-        """Keep the handles it was given."""
+        """Keep the handles that the op was given."""
         for tensor in inputs:
             if tensor.dtype.name == "resource":
                 self.handles.setdefault(id(tensor), tensor)
@@ -228,7 +229,7 @@ class _Recording(_Watch):
         self._room = room
 
     def attach(self) -> None:
-        """Patch what reads and feeds pass through: they are not ops."""
+        """Patch the places that reads and feeds pass through, because they are not ops."""
         tensor = eager.tensor_type()
         self.replace(*eager.tensor_read(), self._reader)
         buffer = BufferPatch(tensor, self._reader)
@@ -237,7 +238,7 @@ class _Recording(_Watch):
         self.replace(*eager.host_conversion(), self._converter)
 
     def give_up(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         super().give_up()
         self.step = RecordedStep(None)
 
@@ -287,14 +288,14 @@ def _is_plain(value: object) -> bool:
 
 
 def _held_outside(step: RecordedStep) -> frozenset[int]:
-    """The tensors of a step, by number, that somebody holds beside the recording."""
-    # The list of all values and the question itself.
+    """Return the numbers of the step's tensors that somebody holds beside the recording."""
+    # Two references are our own: the list of all values, and the one made by asking.
     ours, values = 2, step.values
     return frozenset(number for number in range(len(values)) if sys.getrefcount(values[number]) > ours)
 
 
 def _functions_of(ops: Iterable[RecordedOp]) -> dict[str, ProtoMessage]:
-    """The compiled functions that a step calls, and those that they call."""
+    """Return the compiled functions that a step calls, and those that they call."""
     found: dict[str, ProtoMessage] = {}
     pending = [op.name for op in ops if graphs.definition(op.name) is None]
     while pending:

@@ -1,8 +1,8 @@
 """Recorded steps in a file beside the run's record, so that another process can time their repairs again.
 
-The file is a zip archive: `steps.json` says what the steps are made of, tensors and compiled functions are members of
-their own. It holds what the program computed with, so only its owner can read it. What an iterator or a table gives is
-in no file: whatever would have to run on one of those cannot be timed from here.
+The file is a zip archive: `steps.json` says what the steps consist of; tensors and compiled functions are members of
+their own. The file holds data that the program computed with, so only its owner can read it. No file holds what an
+iterator or a table gives, so ops that would have to run on one cannot be timed from a file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from stoker.tf_internals.types import ProtoMessage, Tensor, Variable
 
 _SCHEMA = 2
 _CONTENTS = "steps.json"
-# Of one function, so many graphs are saved.
+# How many graphs of one function are saved at most.
 _MAX_GRAPHS = 64
 _GRAPH_OF = re.compile(r"__(?:inference|forward)_(.+)_\d+")
 
@@ -50,7 +50,7 @@ Json = Any
 
 @dataclasses.dataclass
 class LoadedStep(RecordedStep):
-    """A step from a file, with the variables that stand for the program's: they live as long as the step."""
+    """A step from a file, with variables in place of the program's, which live as long as the step."""
 
     variables: list[Variable] = dataclasses.field(default_factory=list)
 
@@ -75,7 +75,7 @@ def read_steps(path: Path) -> list[LoadedStep]:
     """Read steps, with new variables in place of the program's.
 
     Raises:
-        RecordError: there is no such file, it is damaged, or from another version of Stoker.
+        RecordError: the file does not exist, is damaged, or is from another version of Stoker.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -88,7 +88,7 @@ def read_steps(path: Path) -> list[LoadedStep]:
     except (OSError, ValueError, KeyError, IndexError, TypeError, zipfile.BadZipFile) as error:
         raise RecordError(f"{path} is damaged ({type(error).__name__}: {error}): delete it") from None
     for name, text in contents["sources"].items():
-        # As it was, whatever has become of the file since.
+        # The source as it was, even if the file has changed since.
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     return steps
 
@@ -102,14 +102,14 @@ class _Members:
         self.sources: dict[str, str] = {}
 
     def add(self, data: bytes) -> str:
-        """Put these bytes into a member of their own; returns its name."""
+        """Write these bytes to a member of their own; return its name."""
         name = f"{self._count}"
         self._count += 1
         self._archive.writestr(name, data)
         return name
 
     def stack(self, stack: Sequence[SiteKey]) -> Json:
-        """The lines of a stack as findings name them, with the sources of their files."""
+        """Return the lines of a stack as findings name them, and note the sources of their files."""
         for file, _, _ in stack:
             shown = shown_path(file)
             if shown not in self.sources:
@@ -118,7 +118,7 @@ class _Members:
 
 
 class _StepWriter:
-    """Makes plain data of a step."""
+    """Turns a step into plain data."""
 
     def __init__(self, step: RecordedStep, members: _Members) -> None:
         add_hidden_reads(step)
@@ -128,7 +128,7 @@ class _StepWriter:
         self._variables = {id(handle): number for number, (handle, _) in enumerate(self._current)}
 
     def contents(self) -> Json:
-        """The step."""
+        """Return the step."""
         step = self._step
         return {
             "variables": [
@@ -174,7 +174,7 @@ class _StepWriter:
         }
 
     def _data(self, feed: RecordedFeed) -> Json:
-        """The host data of a feed; none of what is not plain."""
+        """Return the host data of a feed; None for data that is not plain."""
         if not isinstance(feed.convert, Conversion) or not feed.is_plain:
             return None
         try:
@@ -190,7 +190,7 @@ class _StepWriter:
 
 
 def _functions_of(step: RecordedStep) -> list[ProtoMessage]:
-    """The compiled functions of a step, and other graphs of the same functions: they are for other shapes."""
+    """Return the compiled functions of a step, and other graphs of the same functions, which are for other shapes."""
     found = dict(step.functions)
     stems = {_stem(op.name) for op in step.ops() if op.name in step.functions} - {""}
     pending = [name for name in recorded_ops.compiled_function_names() if _stem(name) in stems][:_MAX_GRAPHS]
@@ -204,20 +204,20 @@ def _functions_of(step: RecordedStep) -> list[ProtoMessage]:
 
 
 def _stem(name: str) -> str:
-    """The Python function that a compiled one was traced from; empty if its name does not tell."""
+    """Return the Python function that a compiled one was traced from; "" if the name does not say."""
     match = _GRAPH_OF.fullmatch(name)
     return match[1] if match else ""
 
 
 class _StepReader:
-    """Makes a step of plain data."""
+    """Rebuilds a step from plain data."""
 
     def __init__(self, contents: Json, archive: zipfile.ZipFile) -> None:
         self._contents = contents
         self._archive = archive
 
     def step(self) -> LoadedStep:
-        """The step, in this process."""
+        """Return the step, rebuilt in this process."""
         import tensorflow as tf
 
         contents = self._contents
@@ -254,7 +254,7 @@ class _StepReader:
             return self._tensor(data["tensor"])
         if data["lost"] == "variant":
             return tf.raw_ops.EmptyTensorList(element_shape=-1, max_num_elements=0, element_dtype=tf.float32)
-        # Something that has a handle; nothing that takes it is run.
+        # A stand-in with a handle: nothing that takes it is run.
         step.variables.append(tf.Variable(0.0, trainable=False))
         return step.variables[-1].handle
 

@@ -1,4 +1,4 @@
-"""Timing two ways to do the same in turn, round after round, within a budget."""
+"""Timing ways to do the same work in turn, round after round, within a budget."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from stoker import clock
 from stoker.doctor.probes.parts.steps import usable_cores
 from stoker.processors import ProcessorUse
 
-# A stretch shorter than this is mostly noise; one longer than that learns nothing more.
+# A stretch shorter than this is mostly noise; a longer one shows nothing more.
 _LEAST_STRETCH_S = 0.04
 _MOST_CALLS = 200
-# Of so many calls the usual one is known, whatever interrupted the others.
+# With at least this many calls, the usual one is known, whatever interrupted the others.
 _MANY_CALLS = 10
-# How many times as long experiments may last as they work.
+# How much longer experiments may last than they work, as a factor.
 _MOST_PATIENCE = 2
 MOST_ROUNDS = 9
 LEAST_ROUNDS = 3
 
 
 class ExperimentBudget:
-    """The time experiments may take; spent at once when somebody asks to skip the rest.
+    """The time that experiments may take. All of it is spent at once if somebody asks to skip the rest.
 
-    Time in which other programs have the processors is not spent, up to a limit.
+    Time in which other programs have the processors does not count as spent, up to a limit.
     """
 
     def __init__(self, seconds: float, whole: ExperimentBudget | None = None) -> None:
@@ -48,18 +48,18 @@ class ExperimentBudget:
 
 @dataclass(frozen=True)
 class Way:
-    """A way to do a step's work; `prepare` is called before each round and not timed."""
+    """A way to do a step's work; `prepare` is called before each round and is not timed."""
 
     run: Callable[[], object]
     prepare: Callable[[], None] = field(default=lambda: None)
 
 
 def time_in_turn(ways: Sequence[Way], budget: ExperimentBudget) -> list[list[float]]:
-    """Seconds of a call of each way, a value a round; fewer than `LEAST_ROUNDS` values if the time was over."""
+    """Return the seconds of a call of each way, one value a round; fewer than `LEAST_ROUNDS` if time ran out."""
     calls = []
     for way in ways:
         way.prepare()
-        # Twice: the first call may trace, and optimise.
+        # The first call is not timed: it may trace, and optimise.
         way.run()
         once = _seconds(way.run, 1)
         calls.append(max(1, min(_MOST_CALLS, round(_LEAST_STRETCH_S / max(once, 1e-6)))))
@@ -74,7 +74,7 @@ def time_in_turn(ways: Sequence[Way], budget: ExperimentBudget) -> list[list[flo
 
 
 def _seconds(run: Callable[[], object], count: int) -> float:
-    """Seconds of a call on a machine that does nothing else."""
+    """Return the seconds that a call would take on an otherwise idle machine."""
     times, now = [], clock.real_ns
     before = ProcessorUse.up_to_now()
     for _ in range(count):
@@ -85,6 +85,7 @@ def _seconds(run: Callable[[], object], count: int) -> float:
     stretch = ProcessorUse.up_to_now().since(before).stretch(elapsed, usable_cores())
     usual = elapsed / stretch / count
     if count >= _MANY_CALLS:
-        # Other programs get the processor in slices longer than most of these calls, and seldom disturb all of them.
+        # Other programs get the processor in slices that are longer than most of these calls, and seldom disturb all
+        # calls.
         usual = min(usual, statistics.quantiles(times, n=4)[0])
     return usual / 1e9

@@ -1,8 +1,8 @@
-"""Functions that are traced again and again: the graphs they have already, called once more.
+"""Functions that are traced again and again: the graphs that they already have, called once more.
 
-A repaired function has one graph, made for all calls. Where only Python values change, any of its graphs does the work
-of that one. Where shapes change, what a call takes depends on the shape, so the graph for a shape of about the mean
-size is timed. The functions are the program's own, as they were traced.
+A repaired function has one graph for all calls. If only Python values change, any existing graph does the same work. If
+shapes change, the time of a call depends on the shape, so the graph for a shape of about the mean size is timed. The
+functions are the program's own, as they were traced.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from stoker.tf_internals import recorded_ops
 from stoker.tf_internals.recorded_ops import Shapes
 from stoker.tf_internals.types import ProtoMessage
 
-# Of the mean size, a shape so close that its graph takes as long.
+# How close a shape must be to the mean size, as a share, for its graph to take as long.
 _CLOSE = 0.1
 
 
 def same_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """A call of the function that finds its graph, for data of the mean size."""
+    """Return the trial of a call of the function that finds its graph, for data of the mean size."""
     function = str(finding.detail.get("function", ""))
     call = _last_call(step, function)
     if recorded_ops.is_compiled_by_xla(step.functions[call.name]):
@@ -57,7 +57,7 @@ def _is_graph_of(name: str, function: str) -> bool:
 
 
 def _call_of_mean_size(step: RecordedStep, call: RecordedOp, function: str) -> Rebuilt | None:
-    """A call of the graph whose inputs are nearest to the mean size; None if that is the recorded one."""
+    """Return a call of the graph whose inputs are nearest to the mean size; None if that is the recorded call."""
     recorded = step.functions[call.name]
     own = recorded_ops.input_shapes(recorded)
     graphs: dict[Shapes, str] = {}
@@ -74,7 +74,7 @@ def _call_of_mean_size(step: RecordedStep, call: RecordedOp, function: str) -> R
 
 
 def _takes_the_same(definition: ProtoMessage, recorded: ProtoMessage) -> bool:
-    """Whether two graphs take inputs of the same names and types; all that can differ is their shapes."""
+    """Whether two graphs take inputs of the same names and types. Then only the shapes can differ."""
     one, other = (
         [(argument.name, argument.type) for argument in made.signature.input_arg]
         for made in (definition, recorded)

@@ -1,4 +1,4 @@
-"""What a trial is: two ways to do the same part of a step; and which recorded events are a finding's."""
+"""What a trial is: two ways to do the same part of a step; and which recorded events belong to a finding."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from stoker.records import Finding
 class RepairTrial:
     """Two ways to do the same part of a step, checked to compute the same."""
 
-    # None where only the run itself tells what it took as it was.
+    # None if only the run itself shows how long the step took.
     was: Way | None
     repaired: Way
-    # Steps, or calls, that one run of each way does.
+    # The steps, or calls, in one run of each way.
     steps: int = 1
-    # Of the eager ops of the step, the share that is in it.
+    # The part's share of the step's eager ops.
     covers: float = 0.0
-    # The recorded ops that the repair replaces; none where the run's sums tell better what it replaces.
+    # The recorded ops that the repair replaces; none if the run's sums show that better.
     replaces: OwnOps = NO_OPS
 
     @property
     def ways(self) -> list[Way]:
-        """What is timed, the repaired way last."""
+        """The ways to time, the repaired one last."""
         return [self.repaired] if self.was is None else [self.was, self.repaired]
 
 
@@ -39,7 +39,7 @@ def is_at(stack: Sequence[SiteKey], finding: Finding) -> bool:
 
 
 def is_of_line(stack: Sequence[SiteKey], finding: Finding) -> bool:
-    """Whether the innermost line of a stack is the finding's; a comprehension is part of the line it is in."""
+    """Whether the innermost line of a stack is the finding's. A comprehension is part of the line that it is on."""
     inside = list(
         itertools.takewhile(lambda frame: frame[2].startswith("<") and frame[2] != "<module>", stack)
     )
@@ -53,7 +53,7 @@ def is_in_function(stack: Sequence[SiteKey], finding: Finding) -> bool:
 
 
 def is_in_loop_of(stack: Sequence[SiteKey], finding: Finding) -> bool:
-    """Whether a stack is at the finding's line, or at another line of the code that the finding's loop is in."""
+    """Whether a stack is at the finding's line, or at another line of the code that holds the finding's loop."""
     if is_at(stack, finding):
         return True
     return bool(stack) and (shown_path(stack[0][0]), stack[0][2]) == (finding.file, finding.function)

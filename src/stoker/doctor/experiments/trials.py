@@ -1,4 +1,4 @@
-"""For each kind of repair: what is timed of the recorded step, as it was and as repaired."""
+"""The trials: for each kind of repair, what is timed of the recorded step, as it was and as repaired."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from stoker.doctor.experiments.traced_calls import same_graph
 from stoker.doctor.experiments.trial import RepairTrial, is_at, is_in_function, is_in_loop_of
 from stoker.records import Finding
 
-# Fewer ops are not what the finding is about.
+# With fewer ops, the finding is about something else.
 _FEW_OPS = 5
-# Steps that are run in one call: so many that starting the call does not count.
+# Steps that run in one call: so many that the start of the call does not matter.
 _TURNS = 256
 
 
 def function_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """The eager ops of the finding's function in one compiled function; in `fit`, all that Keras would compile."""
+    """Return the trial of the finding's function: its eager ops, or in `fit` all that Keras compiles, as one graph."""
     return _as_graph(step, [op for op in step.ops() if is_in_function(op.stack, finding)])
 
 
 def line_as_graph(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """The eager ops of the finding's line, and of what it calls, in one compiled function."""
+    """Return the trial of the eager ops of the finding's line, and of what it calls, as one graph."""
     return _as_graph(step, [op for op in step.ops() if is_at(op.stack, finding)])
 
 
@@ -71,12 +71,12 @@ def _as_graph(step: RecordedStep, chosen: Sequence[RecordedOp]) -> RepairTrial:
 
 
 def places_of(ops: Iterable[RecordedOp]) -> frozenset[int]:
-    """The places of ops among those of the step."""
+    """Return the places of ops among those of the step."""
     return frozenset(op.place for op in ops if op.place >= 0)
 
 
 def many_steps(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """The finding's compiled calls, with the eager ops of their loop, many times in one call."""
+    """Return the trial of the finding's compiled calls, with their loop's eager ops, many times in one call."""
     _calls(step, finding)
     ops = [op for op in step.ops() if is_in_loop_of(op.stack, finding) and not is_input(op)]
     for op in ops:
@@ -92,7 +92,7 @@ def many_steps(step: RecordedStep, finding: Finding) -> RepairTrial:
 
 
 def _calls(step: RecordedStep, finding: Finding) -> list[RecordedOp]:
-    """The calls of compiled functions at the finding's line."""
+    """Return the calls of compiled functions at the finding's line."""
     calls = [op for op in step.ops() if op.name in step.functions and is_at(op.stack, finding)]
     if not calls:
         raise CannotRebuildStep("the recorded step does not call anything there")
@@ -101,7 +101,7 @@ def _calls(step: RecordedStep, finding: Finding) -> list[RecordedOp]:
     return calls
 
 
-# By the names that repairs give to their experiments.
+# The trials, by the names that repairs give to their experiments.
 TRIALS: dict[str, Callable[[RecordedStep, Finding], RepairTrial]] = {
     "function-as-graph": function_as_graph,
     "line-as-graph": line_as_graph,
@@ -113,18 +113,18 @@ TRIALS: dict[str, Callable[[RecordedStep, Finding], RepairTrial]] = {
     "call-in-place-of-predict": call_in_place_of_predict,
 }
 
-# One trial is that of all findings of its kind in one function.
+# Trials that all findings of their kind in one function share.
 WHOLE_FUNCTIONS = frozenset({"resident-data"})
 
-# What the finding itself takes is little beside what goes with it.
+# Trials of findings whose own time is short compared with what goes away with it.
 ALWAYS_WORTH_IT = frozenset({"resident-data", "without-reads"})
 
-# They time no repair, only what no repair can exceed.
+# Trials that time no repair, but only what no repair can exceed.
 BOUNDING = frozenset({"calls-alone"})
 
 
 def best_step(steps: Sequence[RecordedStep], finding: Finding) -> RecordedStep | None:
-    """The recorded step in which most happens on the finding's behalf."""
+    """Return the recorded step in which most happens on behalf of the finding."""
 
     def count(step: RecordedStep) -> tuple[int, int]:
         stacks = [op.stack for op in step.ops()]
