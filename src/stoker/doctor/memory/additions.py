@@ -14,9 +14,9 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def find_addition(file: str, function: str, name: str) -> SiteKey | None:
-    """Where a file adds to what it calls `name`: in this function if it does so there, and in a loop if it does.
+    """Return where a file adds to what it calls `name`, preferably in this function, and in a loop.
 
-    The line that first gives the name a value, if nothing is seen to add.
+    If nothing adds to it, return the line that first gives the name a value.
     """
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
@@ -30,7 +30,7 @@ def find_addition(file: str, function: str, name: str) -> SiteKey | None:
 
 
 def _places(node: ast.AST, name: str, function: str, in_loop: bool) -> Iterator[tuple[bool, bool, int, str]]:
-    """Whether it adds, whether a loop is around it, its line and its function."""
+    """Yield each place: whether it adds to the name, whether it is in a loop, its line and its function."""
     if isinstance(node, ast.stmt | ast.Call):
         if _adds(node, name):
             yield True, in_loop, node.lineno, function
@@ -58,7 +58,7 @@ def _names_target(node: ast.Assign | ast.AnnAssign, name: str) -> bool:
 
 
 def _chain(node: ast.AST) -> set[str]:
-    """The names in `self.log["loss"]`: self, log."""
+    """Return the names in an expression: `self.log["loss"]` has self and log."""
     names: set[str] = set()
     while True:
         if isinstance(node, ast.Attribute):

@@ -8,27 +8,27 @@ from typing import Any
 from stoker.doctor.attach.sites import SiteKey
 from stoker.tf_internals.types import Graph
 
-# Tensors from this size on are worth remembering.
+# Tensors of at least this size are worth remembering.
 LARGE_BYTES = 64 << 10
 _MAX_BIRTHS = 20_000
 
 
 class Births:
-    """Sites by object. An object is known as long as it lives; nothing is kept alive, and nothing is hashed."""
+    """The sites of objects. An object is known as long as it lives; objects are neither kept alive nor hashed."""
 
     def __init__(self) -> None:
-        # By id: tensors have no hash.
+        # By id, because tensors have no hash.
         self._sites: dict[int, tuple[weakref.ref[Any], SiteKey]] = {}
 
     def note(self, thing: object, site: SiteKey | None) -> None:
-        """Remember where a thing was made, unless that is known."""
+        """Remember where a thing was made, unless that is already known."""
         if site is None or id(thing) in self._sites or len(self._sites) >= _MAX_BIRTHS:
             return
         key, sites = id(thing), self._sites
         sites[key] = (weakref.ref(thing, lambda _: sites.pop(key, None)), site)
 
     def site_of(self, thing: object) -> SiteKey | None:
-        """Where it was made; None if that is not known."""
+        """Return where the thing was made; None if unknown."""
         found = self._sites.get(id(thing))
         return found[1] if found is not None else None
 
@@ -40,8 +40,8 @@ class Births:
 class Scopes:
     """The layers and optimizers that opened the name scopes of a graph.
 
-    A scope's name alone does not tell: when `dense` is called a second time, its scope is `dense_1`, whatever layer has
-    that name.
+    A scope's name alone is not enough: when `dense` is called a second time, its scope is `dense_1`, even if another
+    layer has that name.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Scopes:
             self._scopes.setdefault(graph, {})[scope] = weakref.ref(caller)
 
     def caller_of(self, graph: Graph, name: str) -> object | None:
-        """The layer or optimizer inside of whose scope an op of this name was made, the innermost."""
+        """Return the layer or optimizer whose scope holds the op of this name; of several, the innermost."""
         scopes = self._scopes.get(graph, {})
         while name:
             name, _, _ = name.rpartition("/")

@@ -1,4 +1,4 @@
-"""The book of a device: what is alive when most memory is in use, by owner, and the curve of the step around it."""
+"""The book of a device: which owners' memory is in use at the peak, and the curve of the step around the peak."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from stoker.records import ROLES, DeviceMemory, LargestTensor, MemoryOwner, Memo
 
 MAX_OWNERS = 200
 _MAX_POINTS = 240
-# What is in use between two steps is this near to the least, as a share of what a step adds.
+# How near the memory in use between two steps is to the least, as a share of what a step adds.
 _BETWEEN_STEPS = 0.05
-# Peaks that are this near to each other are of steps that are alike.
+# Steps are alike if their peaks are at least this near to each other, as a share.
 _ALIKE = 0.95
 _REST = "rounding up by the allocator, and unknown owners"
 
@@ -27,7 +27,7 @@ _ASSIGNMENT = re.compile(r"(^|/)Assign(Sub|Add)?VariableOp(_\d+)?$")
 _PER_STEP = ("activations", "gradients", "workspace", "input")
 _VARIABLES = ("weights", "optimizer")
 
-# The owner of an allocation; the dtype's name by its number.
+# Returns the owner of an allocation; and the name of a dtype by its number.
 OwnerOf = Callable[[MemoryEvent], Owner]
 DTypeName = Callable[[int], str]
 
@@ -52,7 +52,7 @@ class _Row:
 
 @dataclass(frozen=True)
 class _AtPeak:
-    """The moment of the peak: the event, what was allocated in the window and is alive, the bytes from before."""
+    """The moment of the peak: the event, the living allocations of the window, and the bytes from before the window."""
 
     event: MemoryEvent
     alive: list[MemoryEvent]
@@ -66,9 +66,9 @@ def make_book(
     owner_of: OwnerOf,
     dtype_name: DTypeName,
 ) -> DeviceMemory | None:
-    """The book of one device from the events of a window; None if nothing was allocated in it.
+    """Return the book of one device from the events of a window; None if nothing was allocated in the window.
 
-    `holdings` is what lived before the window began and until its end, the surest first.
+    `holdings` is what lived from before the window to its end, the most certain first.
     """
     peak = _find_peak(events)
     if peak is None:
@@ -103,7 +103,7 @@ def make_book(
 
 
 def _find_peak(events: Sequence[MemoryEvent]) -> _AtPeak | None:
-    """The peak of which most is known: of steps that are alike, not the one in which the window began."""
+    """Return the best-known peak: of similar steps, not the peak of the step in which the window began."""
     highest = max((event.in_use for event in events if event.is_allocation), default=None)
     if highest is None:
         return None
@@ -132,7 +132,7 @@ def _alive_after(events: Sequence[MemoryEvent]) -> list[MemoryEvent]:
 
 
 def _take_over(event: MemoryEvent, made: LargestTensor, holdings: list[Holding]) -> Owner | None:
-    """The owner of the variable whose new memory this is; its old memory is no longer among the holdings.
+    """Return the owner of the variable that this new memory belongs to, and drop its old memory from the holdings.
 
     An update gives a variable new memory if someone still reads the old one.
     """
@@ -146,7 +146,7 @@ def _take_over(event: MemoryEvent, made: LargestTensor, holdings: list[Holding])
 
 
 def _fit(holdings: Iterable[Holding], room: int) -> tuple[list[Holding], int]:
-    """The holdings that fit into the bytes, and the bytes that are left. Tensors may share memory: it counts once."""
+    """Return the holdings that fit into the bytes, and the bytes left over. Memory shared by tensors counts once."""
     kept = []
     for holding in holdings:
         if holding.bytes <= room:
@@ -156,7 +156,7 @@ def _fit(holdings: Iterable[Holding], room: int) -> tuple[list[Holding], int]:
 
 
 def _owners(rows: dict[Owner, _Row]) -> list[MemoryOwner]:
-    """The owners, largest first. The smallest become one for each role, if there are too many."""
+    """Return the owners, largest first. If there are too many, the smallest become one owner for each role."""
     ordered = sorted(rows.items(), key=lambda item: -item[1].bytes)
     small: dict[str, _Row] = {}
     for owner, row in ordered[MAX_OWNERS:]:
@@ -188,7 +188,7 @@ def _owner(owner: Owner, row: _Row) -> MemoryOwner:
 def _curve(
     events: Sequence[MemoryEvent], peak: _AtPeak, kept: list[Holding], owner_of: OwnerOf
 ) -> list[MemoryPoint]:
-    """Bytes by role over the step around the peak, at a bounded number of moments; every high point is kept."""
+    """Return bytes by role over the step around the peak, at a bounded number of moments, with every high point."""
     first, last = _step_around(events, peak.event)
     start = events[first].at_ns
     base = dict.fromkeys(ROLES, 0)
@@ -215,9 +215,9 @@ def _curve(
 
 
 def _balance(values: dict[str, int], missing: int) -> None:
-    """Make the roles sum to what is in use: what is missing has no owner, what is too much was freed by then.
+    """Make the roles sum to the bytes in use: missing bytes have no owner, and excess bytes were freed by then.
 
-    A window does not see the deallocation of everything that lived before it, so the least sure roles give way first.
+    A window does not see every deallocation of what lived before it, so the least certain roles give way first.
     """
     if missing >= 0:
         values["other"] += missing
@@ -229,7 +229,7 @@ def _balance(values: dict[str, int], missing: int) -> None:
 
 
 def _step_around(events: Sequence[MemoryEvent], peak: MemoryEvent) -> tuple[int, int]:
-    """The first and the last event of the step that a peak is in; a higher peak belongs to another step."""
+    """Return the first and the last event of the step that a peak is in. A higher peak belongs to another step."""
     least = min(event.in_use for event in events)
     floor = least + int((peak.in_use - least) * _BETWEEN_STEPS)
     at = bisect_left(events, peak.at_ns, key=lambda event: event.at_ns)
@@ -243,7 +243,7 @@ def _step_around(events: Sequence[MemoryEvent], peak: MemoryEvent) -> tuple[int,
 
 
 def _thin(points: list[tuple[int, MemoryPoint]]) -> list[MemoryPoint]:
-    """At most `_MAX_POINTS`: of each stretch the highest."""
+    """Return at most `_MAX_POINTS` points: the highest of each stretch."""
     stretch = -(-len(points) // _MAX_POINTS) or 1
     stretches = [points[n : n + stretch] for n in range(0, len(points), stretch)]
     return [max(some, key=lambda point: point[0])[1] for some in stretches]
@@ -252,7 +252,7 @@ def _thin(points: list[tuple[int, MemoryPoint]]) -> list[MemoryPoint]:
 def _find_batch(
     events: Iterable[MemoryEvent], roles: Iterable[str], present: set[str]
 ) -> tuple[int | None, int]:
-    """The rows of a batch: the first side of most of the activations' bytes. And the bytes that grow with it."""
+    """Return a batch's rows (the first side of most of the activations' bytes), and the bytes that grow with them."""
     sides: Counter[int] = Counter()
     of_step: list[tuple[int, int]] = []
     for event, role in zip(events, roles, strict=True):
@@ -268,13 +268,13 @@ def _find_batch(
 
 
 def first_side(shape: str) -> int:
-    """The first side of a shape as TensorFlow writes it; 0 for a scalar."""
+    """Return the first side of a shape as TensorFlow writes it; 0 for a scalar."""
     found = re.match(r"\[(\d+)", shape)
     return int(found[1]) if found else 0
 
 
 def book_of_holdings(device: str, holdings: Iterable[Holding], in_use: int, capacity: int) -> DeviceMemory:
-    """The book of what is alive now, where no window has seen how it came to be."""
+    """Return the book of what is alive now, when no window has seen how it was allocated."""
     kept, rest = _fit(holdings, in_use)
     rows: dict[Owner, _Row] = {}
     for holding in kept:
@@ -287,5 +287,5 @@ def book_of_holdings(device: str, holdings: Iterable[Holding], in_use: int, capa
 
 
 def raise_run_peak(book: DeviceMemory, run_peak_bytes: int) -> DeviceMemory:
-    """The book with the highest peak of the whole run."""
+    """Return the book with the highest peak of the whole run."""
     return replace(book, run_peak_bytes=max(book.run_peak_bytes, run_peak_bytes))

@@ -10,12 +10,12 @@ from stoker.doctor.memory.inventory import size_of
 from stoker.tf_internals import graphs
 from stoker.tf_internals.types import Graph, Operation
 
-# Smaller ones are tables and masks.
+# Smaller constants are tables and masks.
 _LARGE_BYTES = 16 << 20
 
 
 def large_constants(graph: Graph, sites: Sites) -> Iterator[GraphConstant]:
-    """The large constants of a graph, and of those that it calls, with the lines that brought them in."""
+    """Yield the large constants of a graph, and of the graphs that it calls, with the lines that brought them in."""
     for one in (graph, *graphs.called_graphs(graph)):
         for op in one.get_operations():
             if op.type != "Const" or (size := size_of(op.outputs[0])) < _LARGE_BYTES:

@@ -1,4 +1,4 @@
-"""Large NumPy arrays and the tensors made of them: values held more than once, or unread."""
+"""Large NumPy arrays and the tensors made from them: values that are held more than once, or never read."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from stoker.doctor.attach.sites import SiteKey
 from stoker.doctor.memory.held import DatasetOnDevice, RepeatedArray
 from stoker.tf_internals.types import Tensor
 
-# Below this a second copy is not worth a word.
+# A second copy of fewer bytes is not worth mentioning.
 LARGE_BYTES = 64 << 20
 _MAX_ARRAYS = 1000
-# A copy that outlives so many steps is not a batch on its way.
+# A copy that outlives this many steps is not a batch on its way.
 _STAYS_STEPS = 10
 _HOST = "/CPU:0"
 # The code of `from_tensor_slices` and `from_tensors`.
@@ -27,19 +27,19 @@ _MAX_FRAMES = 30
 
 @dataclass
 class _Copied:
-    """An array, and the tensors that were made of it."""
+    """An array, and the tensors made from it."""
 
     array: weakref.ref[Any]
     bytes: int
     tensors: list[tuple[weakref.ref[Tensor], str]] = field(default_factory=list)
     site: SiteKey | None = None
-    # The last of them that is the source of a dataset.
+    # The line of the last of these tensors that is the source of a dataset.
     dataset_site: SiteKey | None = None
     steps: int = 0
 
 
 class CopyWatch:
-    """Remembers who was copied; keeps nothing alive."""
+    """Remembers which arrays were copied, by weak references."""
 
     def __init__(self, steps: Callable[[], int]) -> None:
         self._steps = steps
@@ -48,7 +48,7 @@ class CopyWatch:
         self.on_device: dict[SiteKey, DatasetOnDevice] = {}
 
     def note(self, array: Any, tensor: Tensor, site: SiteKey | None) -> None:
-        """A tensor was made of an array."""
+        """Note that a tensor was made from an array."""
         owner = _owner_of(array)
         if owner is None or site is None or len(self._copied) >= _MAX_ARRAYS:
             return
@@ -63,7 +63,7 @@ class CopyWatch:
             entry.dataset_site = site
 
     def look(self) -> None:
-        """See which arrays are in one memory more than once."""
+        """Find the arrays that one memory holds more than once."""
         for entry in list(self._copied.values()):
             living = [(tensor, device) for tensor, device in entry.tensors if tensor() is not None]
             entry.tensors[:] = living
@@ -92,7 +92,7 @@ def _is_for_dataset() -> bool:
 
 
 def _owner_of(array: Any) -> Any:
-    """The array whose memory it is; None if that is a file's or another library's."""
+    """Return the array that owns the memory; None if the memory is a file's or another library's."""
     import numpy as np
 
     while isinstance(array.base, np.ndarray):

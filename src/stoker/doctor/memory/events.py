@@ -10,10 +10,11 @@ from typing import NamedTuple
 from stoker.doctor.attach.gently import gently
 from stoker.tf_internals.types import ProtoMessage
 
-# The name of a mark around an eager op or a call: this and the number of its place.
+# The prefix of a mark around an eager op or a call. The number of its place follows.
 MARK = "stoker-place:"
 _ALLOCATION, _DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
-# Allocators of devices: `GPU_0_bfc`, and `PluggableDevice_0_bfc` for the software GPU. Others are of the host.
+# Names of devices' allocators: `GPU_0_bfc`, and `PluggableDevice_0_bfc` for the software GPU. Other names are the
+# host's.
 _DEVICE = re.compile(r"(?:GPU|PluggableDevice)_(\d+)_bfc")
 # The thread of a program's Python code, as the profiler names it.
 _PYTHON = "python"
@@ -25,23 +26,23 @@ class MemoryEvent(NamedTuple):
     at_ns: int
     is_allocation: bool
     address: int
-    # What the allocator gave, at least what was asked for; and all that is in use after it.
+    # The allocated bytes, which may be more than requested; and all bytes in use after the event.
     bytes: int
     in_use: int
     available: int
-    # The share of free memory that is not in the largest free piece.
+    # The share of the free memory that lies outside the largest free piece.
     fragmentation: float
     # The name of a graph's node, or the kind of an eager op.
     op: str = ""
-    # output, temp, persist or dynamic
+    # One of: output, temp, persist, dynamic.
     region: str = ""
     dtype: int = 0
     shape: str = ""
-    # The number of the place whose eager op allocates, in the same thread; -1 if none does.
+    # The number of the place whose eager op allocates in the same thread; -1 if there is none.
     mark: int = -1
-    # The number of the place whose call is running in the main thread; -1 if none is.
+    # The number of the place whose call is running in the main thread; -1 if there is none.
     call: int = -1
-    # What was asked for: the allocator may give more.
+    # The requested bytes; the allocator may give more.
     requested: int = 0
 
 
@@ -52,7 +53,7 @@ class _Mark(NamedTuple):
 
 
 def read_events(space: ProtoMessage) -> dict[str, list[MemoryEvent]]:
-    """The events of each device in order of time, by names such as `/GPU:0`."""
+    """Return the events of each device in order of time, by names such as `/GPU:0`."""
     found: dict[str, list[MemoryEvent]] = {}
     pending: list[tuple[str, str, MemoryEvent]] = []
     marks: dict[str, list[_Mark]] = {}
@@ -112,9 +113,9 @@ def _make_event(at_ns: int, kind: str, stats: dict[str, object]) -> MemoryEvent:
 
 
 def _open_mark(marks: list[_Mark] | tuple[_Mark, ...], at_ns: int) -> int:
-    """The innermost mark of a thread that is open at a moment; marks are in order of their start."""
+    """Return the place of a thread's innermost mark that is open at a moment. The marks are in order of their start."""
     place = bisect_right(marks, (at_ns, 1 << 63, 0))
-    # Marks nest a few deep: a call of a function inside of which an op runs.
+    # Marks nest only a few deep, such as an op inside the call of a function.
     for mark in reversed(marks[max(0, place - 8) : place]):
         if mark.end >= at_ns:
             return mark.place

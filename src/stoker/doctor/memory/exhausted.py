@@ -1,4 +1,4 @@
-"""What is said when memory runs out: the allocation that failed, and about what each change would save."""
+"""The explanation when memory runs out: the allocation that failed, and roughly what each change would save."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NODES = (
     re.compile(r"Detected at node '?(?P<op>[^\s']+)'? defined at"),
     re.compile(r"\[Op:(?P<op>\w+)\]"),
 )
-# TensorFlow's names in C++, by the names in Python.
+# The Python names of types, by their names in TensorFlow's C++.
 _TYPES = {
     "float": ("float32", 4),
     "half": ("float16", 2),
@@ -35,13 +35,13 @@ _TYPES = {
     "bool": ("bool", 1),
 }
 _PARTS = (2, 4)
-# A change that saves less than this share of what is in use is not worth mentioning.
+# A change that saves less than this share of the memory in use is not worth mentioning.
 _WORTH = 0.02
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What TensorFlow's error says of the allocation."""
+    """What TensorFlow's error says about the allocation."""
 
     device: str
     shape: str
@@ -51,7 +51,7 @@ class Refusal:
 
 
 def error_texts(error: BaseException) -> Iterator[str]:
-    """What an error says, and what those say that it came of."""
+    """Yield the message of an error, and the messages of the errors that led to it."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -61,7 +61,7 @@ def error_texts(error: BaseException) -> Iterator[str]:
 
 
 def read_refusal(message: str) -> Refusal | None:
-    """The allocation that an error speaks of; None if it speaks of none on a device."""
+    """Return the allocation that an error message is about; None if it is not about one on a device."""
     found = _MESSAGE.search(message)
     if found is None:
         return None
@@ -74,7 +74,7 @@ def read_refusal(message: str) -> Refusal | None:
 def describe_failure(
     refusal: Refusal, owner: Owner, site: SiteKey | None, book: DeviceMemory | None
 ) -> FailedAllocation:
-    """The failed allocation with its line, and what would need less."""
+    """Return the failed allocation with its line, and what would need less memory."""
     file, line, function = owner.site or site or ("", 0, "")
     batch = book.batch if book is not None else None
     return FailedAllocation(
@@ -94,7 +94,7 @@ def describe_failure(
 
 
 def _largest_batch(book: DeviceMemory, refusal: Refusal) -> int | None:
-    """The most rows that can fit: the step had not allocated everything yet when it failed, so it may be fewer."""
+    """Return the most rows that can fit. The failed step had not allocated everything yet, so it may be fewer."""
     if book.batch is None:
         return None
     growing = book.batch_bytes + _growing_part(book, refusal)
@@ -108,7 +108,7 @@ def _growing_part(book: DeviceMemory, refusal: Refusal) -> int:
 
 
 def _savings(book: DeviceMemory, refusal: Refusal) -> list[Saving]:
-    """About what each change saves of what was in use, and of what was asked for; the largest first."""
+    """Return roughly what each change saves of the memory in use and of the requested memory, the largest first."""
     growing = book.batch_bytes + _growing_part(book, refusal)
     held = {role: sum(owner.bytes for owner in book.at_peak if owner.role == role) for role in ("optimizer",)}
     wide = sum(

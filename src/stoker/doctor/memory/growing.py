@@ -1,4 +1,4 @@
-"""Containers of tensors that grow while the program steps: a leak, with its bytes a step and the line that adds."""
+"""Containers of tensors that grow while the program steps: a leak, with its bytes per step and the line that adds."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from stoker.doctor.memory.inventory import size_of
 from stoker.doctor.memory.reachable import Container, copy_from, find_containers, tensors_in
 from stoker.tf_internals import eager
 
-# Of the values that came since the last look, so many are sized.
+# How many of the values that came since the last look are measured.
 _SIZED = 200
-# Fewer new values than this between two looks are not growth with the steps.
+# Fewer new values than this between two looks do not count as growth with the steps.
 _MIN_ADDED = 4
 _MAX_OTHERS = 100
 
 
 @dataclass(frozen=True)
 class _Look:
-    """A container at a moment; by its first value it is known to be the same one."""
+    """A container at one moment. Its first value identifies it at the next look."""
 
     first: int
     length: int
@@ -32,25 +32,25 @@ class _Look:
 
 
 class GrowthWatch:
-    """Looks at the program's containers from time to time, and compares."""
+    """Looks at the program's containers from time to time, and compares them with the last look."""
 
     def __init__(self, sites: Sites, steps: Callable[[], int]) -> None:
         self._sites, self._steps = sites, steps
         self._seen: dict[int, _Look] = {}
-        # Objects that a library may hold alone: callbacks.
+        # Objects that only a library may hold, such as callbacks.
         self._others: list[weakref.ref[Any]] = []
         self._lines: dict[tuple[str, str, str], SiteKey | None] = {}
         self.growing: dict[SiteKey, GrowingContainer] = {}
         self.looked_at = 0
 
     def note(self, thing: object) -> None:
-        """Look at what an object holds, as long as it lives."""
+        """Look at the contents of this object, too, as long as it lives."""
         self._others = [one for one in self._others[-_MAX_OTHERS:] if one() is not None]
         if all(one() is not thing for one in self._others):
             self._others.append(weakref.ref(thing))
 
     def look(self) -> None:
-        """Compare what the containers hold now with what they held at the last look."""
+        """Compare the containers' contents with those at the last look."""
         steps = self._steps()
         tensor = eager.tensor_type()
         seen: dict[int, _Look] = {}
@@ -71,7 +71,7 @@ class GrowthWatch:
         if site is None:
             return
         if added < _MIN_ADDED:
-            # It had grown, and has stopped: a buffer that is full.
+            # It has stopped growing: a buffer that is full.
             self.growing.pop(site, None)
             return
         self.growing[site] = GrowingContainer(
@@ -91,7 +91,7 @@ def _look_at(container: Container, before: _Look | None, tensor: type, steps: in
     length, first = len(every), id(every[0] if every else None)
     known = before if before is not None and before.first == first and before.length <= length else None
     new = every[known.length if known is not None else 0 :]
-    # Evenly over the new values.
+    # Evenly among the new values.
     picked = new[:: max(1, len(new) // _SIZED)]
     sized = sum(size_of(one) for value in picked for one in tensors_in(value, tensor))
     held = (known.bytes if known is not None else 0) + (sized * len(new) // len(picked) if picked else 0)

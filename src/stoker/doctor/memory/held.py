@@ -1,4 +1,4 @@
-"""What a program holds in memory and need not: plain values, for detectors."""
+"""What a program holds in memory without need: plain values for the detectors."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ class GrowingContainer:
     length: int
     bytes: int
     bytes_per_step: int
-    # Where its tensors are: `/GPU:0`.
+    # The device of its tensors, such as `/GPU:0`.
     device: str
 
 
 @dataclass(frozen=True)
 class RepeatedArray:
-    """An array of which one memory has several copies, and the line that made the last of them."""
+    """An array of which one memory holds several copies, and the line that made the last copy."""
 
     site: SiteKey
     bytes: int
-    # The NumPy array counts, where the tensors are on the host too.
+    # Includes the NumPy array if the tensors are on the host, too.
     copies: int
     device: str
 
 
 @dataclass(frozen=True)
 class DatasetOnDevice:
-    """The array of a dataset that was put on a device, where tf.data, which runs on the host, never reads it."""
+    """A dataset's array that was put on a device, where tf.data, which runs on the host, never reads it."""
 
     site: SiteKey
     bytes: int
@@ -54,7 +54,7 @@ class GraphConstant:
 
 @dataclass(frozen=True)
 class ValidationPeak:
-    """What validation allocates beyond all that had been in use on a device before it."""
+    """What validation allocates beyond everything in use on a device before."""
 
     site: SiteKey
     device: str
@@ -64,10 +64,10 @@ class ValidationPeak:
 
 @dataclass(frozen=True)
 class FrozenSlots:
-    """What an optimizer keeps for variables that are frozen, and the line that made the optimizer."""
+    """The slots that an optimizer keeps for frozen variables, and the line that made the optimizer."""
 
     site: SiteKey
     bytes: int
     variables: int
-    # The first of the frozen layers.
+    # The first frozen layer.
     layer: str

@@ -1,7 +1,7 @@
 """What is alive on the devices before a window begins: variables, eager tensors, constants of graphs.
 
-One pass over the objects that Python's garbage collector knows finds them all, whoever made them. It takes tens of
-milliseconds, so it is made once for a window.
+One pass over the objects that Python's garbage collector knows finds them all, whatever made them. A pass takes tens of
+milliseconds, so each window has only one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stoker.tf_internals import eager, graphs, keras_layers, keras_optimizers
 from stoker.tf_internals.types import Graph, Layer, Metric, Optimizer, Tensor, Variable
 
 _DEVICE = re.compile(r"device:(GPU:\d+)$")
-# Allocators give memory in pieces of this size.
+# Allocators hand out memory in multiples of this size.
 PIECE_BYTES = 256
 _SMALL_BYTES = 4096
 _APPENDED = re.compile(r"\b(\w+)(?:\.(?:append|extend)\(|\s*\+=)")
@@ -44,24 +44,24 @@ class Holding:
 
 @dataclass
 class Inventory:
-    """What was alive, and the objects that name the owners of what comes later."""
+    """What was alive, and the objects that show who owns later allocations."""
 
     variables: list[Holding] = field(default_factory=list)
     constants: list[Holding] = field(default_factory=list)
-    # Tensors are asked for again when the window is over: those that are gone are not counted.
+    # Tensors are checked again when the window is over: those that are gone do not count.
     tensors: list[tuple[weakref.ref[Tensor], Holding]] = field(default_factory=list)
     graphs: list[weakref.ref[Graph]] = field(default_factory=list)
-    # Layers and optimizers by their names.
+    # Layers and optimizers by name.
     named: dict[str, weakref.ref[Any]] = field(default_factory=dict)
 
     def holdings(self, device: str) -> list[Holding]:
-        """What has lived on a device until now, the surest first."""
+        """Return what has lived on a device until now, the most certain first."""
         living = [holding for tensor, holding in self.tensors if tensor() is not None]
         return [held for held in (*self.variables, *living, *self.constants) if held.device == device]
 
 
 def refresh_names(inventory: Inventory, has_keras: bool) -> None:
-    """Add the graphs, layers and optimizers that were made since."""
+    """Add the graphs, layers and optimizers made since."""
     found = _find(has_keras)
     inventory.graphs = [weakref.ref(graph) for graph in found.graphs]
     inventory.named |= {str(one.name): weakref.ref(one) for one in (*found.layers, *found.optimizers)}
@@ -80,7 +80,7 @@ class _Found:
 
 
 def take_inventory(births: Births, has_keras: bool) -> Inventory:
-    """Look at everything that is alive."""
+    """Take an inventory of everything that is alive."""
     found = _find(has_keras)
     inventory = Inventory()
     inventory.named = {str(one.name): weakref.ref(one) for one in (*found.layers, *found.optimizers)}
@@ -107,12 +107,12 @@ def take_inventory(births: Births, has_keras: bool) -> Inventory:
 
 
 def path_of(layer: Layer | None) -> str:
-    """The path of a layer through the models it is in; empty for None."""
+    """Return the path of a layer through the models that contain it; "" for None."""
     return "" if layer is None else str(getattr(layer, "path", None) or layer.name)
 
 
 def _constants(graph: Graph) -> Iterator[Holding]:
-    """The large constants of a graph. Whole numbers stay on the host."""
+    """Yield the large constants of a graph. Integers stay on the host."""
     for op in graph.get_operations():
         if op.type == "Const" and op.outputs[0].dtype.is_floating and size_of(op.outputs[0]) >= _SMALL_BYTES:
             made = _hold(op.outputs[0], op.device or "/device:GPU:0", "constants", op.name)
@@ -150,7 +150,7 @@ def _find(has_keras: bool) -> _Found:
 def _owners_of_variables(
     found: _Found, births: Births
 ) -> Iterator[tuple[int, tuple[str, str, SiteKey | None]]]:
-    """The role, the layer and the line of TensorFlow's variables that Keras made, by their ids."""
+    """Yield the role, layer and line of TensorFlow's variables that Keras made, by their ids."""
     makers = (
         *(("weights", path_of(one), one, keras_layers.own_variables(one)) for one in found.layers),
         *(("optimizer", "", one, one.variables) for one in found.optimizers),
@@ -163,9 +163,9 @@ def _owners_of_variables(
 
 
 def _lines_of_globals() -> tuple[dict[int, SiteKey], dict[int, SiteKey]]:
-    """The lines that first set the program's global variables, by the ids of their values.
+    """Return the lines that first set the program's global variables, by the ids of their values.
 
-    And for what is in global lists, the lines that first append to them.
+    Also return the lines that first append to global lists, by the ids of the lists' values.
     """
     program = sys.modules.get("__main__")
     file = getattr(program, "__file__", None)
@@ -190,12 +190,12 @@ def _lines_of_globals() -> tuple[dict[int, SiteKey], dict[int, SiteKey]]:
 
 
 def _captured(found: Iterable[Graph]) -> set[int]:
-    """The ids of the tensors that functions have captured."""
+    """Return the ids of the tensors that functions have captured."""
     return {id(outside) for graph in found for outside, _ in graph.captures}
 
 
 def _hold(thing: Tensor | Variable, device: str | None, role: str, op: str) -> Holding | None:
-    """What a tensor or variable holds; None if it is not on a device, or holds no plain values."""
+    """Return what a tensor or variable holds; None if it is not on a device, or has no plain values."""
     placed = _DEVICE.search(device or "")
     size = size_of(thing)
     if placed is None or not size:
@@ -206,7 +206,7 @@ def _hold(thing: Tensor | Variable, device: str | None, role: str, op: str) -> H
 
 
 def size_of(thing: Tensor | Variable) -> int:
-    """The bytes of its values; 0 for resources, text, and what has no fixed shape."""
+    """Return the bytes of its values; 0 for resources, text, and values without a fixed shape."""
     if not (
         thing.dtype.is_floating or thing.dtype.is_integer or thing.dtype.is_complex or thing.dtype.is_bool
     ):

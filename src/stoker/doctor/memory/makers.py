@@ -1,4 +1,4 @@
-"""Hooks that note who makes what on a device: the lines of births, the scopes of layers, marks around eager ops."""
+"""Hooks that note what makes which objects on a device: lines of births, layers' scopes, marks around eager ops."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from stoker.tf_internals import Place, eager, keras_layers, keras_optimizers, pr
 from stoker.tf_internals.types import Layer, Optimizer, Variable
 
 T = TypeVar("T")
-# Calls a function of ours with its arguments; a fault in it is not the program's.
+# Calls one of Stoker's functions with its arguments, and keeps the function's failures from the program.
 Caller = Callable[..., Any]
-# A function to replace, and what makes its wrapper.
+# A function to replace, and the function that makes its wrapper.
 Hook = tuple[Place, Callable[[Any], object]]
 
 
 class MakerHooks:
-    """The wrappers around TensorFlow's and Keras' functions; who puts them in decides when they are taken out."""
+    """The wrappers around TensorFlow's and Keras' functions. Whoever installs the wrappers also removes them."""
 
     def __init__(self, sites: Sites, births: Births, scopes: Scopes, call_safely: Caller) -> None:
         self._sites, self._births, self._scopes = sites, births, scopes
         self._call_safely = call_safely
 
     def for_tensorflow(self) -> list[Hook]:
-        """What to replace in TensorFlow."""
+        """Return what to replace in TensorFlow."""
         return [(eager.variable_creation(), self._birth_of_variable)]
 
     def for_keras(self) -> list[Hook]:
-        """What to replace in Keras."""
+        """Return what to replace in Keras."""
         return [
             (keras_layers.layer_creation(), self._birth_of_layer),
             (keras_optimizers.variable_tracking(), self._birth_of_optimizer),
@@ -40,7 +40,7 @@ class MakerHooks:
         ]
 
     def marks(self, places: EagerPlaces) -> list[Replacement]:
-        """What marks each eager op, while the profiler looks, with the place that ran it."""
+        """Return what marks each eager op with the place that ran it, while the profiler looks."""
         return [
             Replacement(*eager.op_dispatch(), self._marker(places)),
             Replacement(*eager.op_execution(), self._marker(places, may_call=True)),
@@ -50,7 +50,7 @@ class MakerHooks:
     def _marker(
         self, places: EagerPlaces, role: str = "", may_call: bool = False
     ) -> Callable[[Callable[..., T]], Callable[..., T]]:
-        """What wraps a function in a mark that says who called it; `may_call` if it also runs compiled functions."""
+        """Return what wraps a function in a mark of its caller; `may_call` if the function also runs compiled ones."""
         trace_me = profiler.trace_me()
 
         def wrap(original: Callable[..., T]) -> Callable[..., T]:

@@ -16,7 +16,7 @@ from stoker.doctor.memory.inventory import Inventory, path_of
 from stoker.tf_internals.types import Operation
 
 _GRADIENTS = re.compile(r"(^|/)(gradient_tape|gradients)(_\d+)?/")
-# What the optimizer of graphs puts behind a node's name.
+# What TensorFlow's graph optimizer appends to a node's name.
 _REWRITTEN = re.compile(r"(-\d+-Transpose\w+-LayoutOptimizer|_(?:const|recip)_\w+|/eightbit|_fused\w*)$")
 _INPUTS = (
     "IteratorGetNext",
@@ -27,19 +27,19 @@ _INPUTS = (
     "_EagerConst",
     "MakeIterator",
 )
-# What TensorFlow has computed while it optimised the graph; the value that a variable begins with.
+# What TensorFlow computed while it optimised the graph; and the initial value of a variable.
 _FOLDED = re.compile(r"__cf__\d+$")
 _INITIAL = "/Initializer/"
 _BACKPROP = "eager/backprop.py"
 _LAYER_CALL = "keras/src/layers/layer.py"
 _OPTIMIZERS = "/keras/src/optimizers/"
-# The code that makes a variable, and with it the initial value that it keeps.
+# The code that makes a variable, and the initial value that the variable keeps.
 _VARIABLE_CODE = ("keras/src/backend/common/variables.py", "python/ops/resource_variable_ops.py")
 _MAX_FRAMES = 80
 
 
 class Owner(NamedTuple):
-    """Who holds memory, and for what."""
+    """Who holds memory, and in which role."""
 
     role: str
     layer: str = ""
@@ -47,14 +47,14 @@ class Owner(NamedTuple):
 
 
 class Place(NamedTuple):
-    """From where something is run: an op by itself, or a call of a compiled function."""
+    """Where something is run from: an op by itself, or a call of a compiled function."""
 
     owner: Owner
     is_call: bool
 
 
 class EagerPlaces:
-    """The places from which ops are run in a window, by number: the line, the layer and the role."""
+    """The places that run ops in a window, by number: the line, the layer and the role."""
 
     def __init__(self, sites: Sites) -> None:
         self._sites = sites
@@ -62,7 +62,7 @@ class EagerPlaces:
         self.places: list[Place] = []
 
     def number(self, role: str = "", is_call: bool = False) -> int:
-        """The number of the place that the caller's stack shows; `role` if it is known."""
+        """Return the number of the place on the caller's stack; `role` is the role if it is known."""
         place = Place(self._look(sys._getframe(2), role), is_call)
         found = self._numbers.get(place)
         if found is None:
@@ -98,7 +98,7 @@ def _role_of_code(file: str, function: str) -> str:
 
 
 class Owners:
-    """Answers for the events of one window."""
+    """Finds the owners of the events of one window."""
 
     def __init__(
         self,
@@ -113,16 +113,17 @@ class Owners:
         self._births, self._scopes = births, scopes
         self._ops: dict[str, Operation] = {}
         living = [graph for reference in inventory.graphs if (graph := reference()) is not None]
-        # The largest first: a step, and then what it calls.
+        # The largest graph first: a step, and then what the step calls.
         for graph in sorted(living, key=lambda graph: -len(graph.get_operations())):
             for op in graph.get_operations():
                 self._ops.setdefault(op.name, op)
-        # An op that allocates nothing but scratch memory hands it out as its result, as Einsum does.
+        # An op that allocates only scratch memory returns it as its result, as Einsum does. These ops allocate results,
+        # too.
         self._with_output = {event.op for event in events if event.region == "output"}
         self._known: dict[tuple[str, str, int, int], Owner] = {}
 
     def owner_of(self, event: MemoryEvent) -> Owner:
-        """Whose the memory of an allocation is."""
+        """Return the owner of an allocation's memory."""
         key = (event.op, event.region, event.mark, event.call)
         found = self._known.get(key)
         if found is None:
@@ -130,7 +131,7 @@ class Owners:
         return found
 
     def owner_of_op(self, name: str) -> Owner:
-        """Whose an op is, by the name of its node."""
+        """Return the owner of an op, by the name of its node."""
         return self._find(MemoryEvent(0, True, 0, 0, 0, 0, 0.0, name))
 
     def _find(self, event: MemoryEvent) -> Owner:
@@ -159,7 +160,7 @@ class Owners:
         return Owner(role, "" if is_optimizer else path_of(caller), site or called.site)
 
     def _resolve(self, name: str) -> Operation | None:
-        """The op of a node. TensorFlow puts the names of inlined calls before it, and rewrites behind it."""
+        """Return the op of a node. TensorFlow puts names of inlined calls before the op's, and rewrites after it."""
         name = _REWRITTEN.sub("", name)
         while name:
             op = self._ops.get(name)
@@ -169,7 +170,7 @@ class Owners:
         return None
 
     def _caller_of(self, name: str, op: Operation | None) -> object | None:
-        """The layer or optimizer that an op belongs to; for a gradient's, that of the op it is the gradient of."""
+        """Return the layer or optimizer of an op. A gradient has that of the op it is the gradient of."""
         if op is None:
             return self._inventory.named.get(
                 next((part for part in reversed(name.split("/")) if part in self._inventory.named), ""), _gone
@@ -180,7 +181,7 @@ class Owners:
         return caller
 
     def _line_of(self, op: Operation | None, born: SiteKey | None) -> tuple[SiteKey | None, bool]:
-        """The line that made an op, and whether a tape did. A library's layer is of the line that made the layer."""
+        """Return the line that made an op, and whether a tape did. An op of a library's layer has the layer's line."""
         is_gradient = False
         for frame in _innermost_first(op):
             if self._sites.kind_of(frame.filename) == USER:

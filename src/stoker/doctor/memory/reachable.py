@@ -1,7 +1,8 @@
 """Lists, dicts and deques that hold tensors, reached from the program's own names: globals, locals, attributes.
 
-One walk visits a bounded number of objects, so it takes a few milliseconds whatever the program holds. The program goes
-on meanwhile, and may change what is looked at: containers are copied at once, and no code of the program's is called.
+One walk visits a bounded number of objects, so it takes a few milliseconds, whatever the program holds. The program
+continues meanwhile, and may change what the walk looks at. So containers are copied at once, and none of the program's
+code is called.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from stoker.tf_internals import eager
 
 _MAX_VISITS = 4000
 _MAX_DEPTH = 4
-# Of a long container only so many values are looked into, the last ones.
+# How many values of a long container are looked into, from the end.
 _LOOKED_INTO = 16
 _FEW = 8
-# Code that uses these may keep the dict of its locals, and looking at a frame's locals would change that dict.
+# Code that uses these names may keep the dict of its locals, and looking at a frame's locals would change that dict.
 _ASKS_FOR_LOCALS = frozenset({"locals", "vars", "eval", "exec", "dir"})
 _OPTIMIZED = 0x1
 _CONTAINERS = (list, dict, deque)
@@ -29,17 +30,17 @@ _CONTAINERS = (list, dict, deque)
 
 @dataclass(frozen=True)
 class Container:
-    """A container of tensors, and how the program calls it."""
+    """A container of tensors, and its name in the program."""
 
     values: list[Any] | dict[Any, Any] | deque[Any]
-    # The file whose code knows it by this name, and the function whose local it is; empty for globals and attributes.
+    # The file whose code uses this name, and the function whose local it is; empty for globals and attributes.
     file: str
     function: str
     name: str
 
 
 def find_containers(sites: Sites, others: Iterable[object] = ()) -> list[Container]:
-    """The containers with at least a few tensors that the program's names, and these other objects, lead to."""
+    """Return the containers of at least a few tensors, reached from the program's names and these other objects."""
     tensor = eager.tensor_type()
     found: list[Container] = []
     seen: set[int] = set()
@@ -63,7 +64,7 @@ def find_containers(sites: Sites, others: Iterable[object] = ()) -> list[Contain
 
 
 def holds_tensors(value: object, tensor: type) -> bool:
-    """Whether a value of a container is a tensor, or a few of them: a batch's outputs."""
+    """Whether a value of a container is a tensor, or holds a few, such as a batch's outputs."""
     if isinstance(value, tensor):
         return True
     if isinstance(value, (tuple, list)):
@@ -72,7 +73,7 @@ def holds_tensors(value: object, tensor: type) -> bool:
 
 
 def tensors_in(value: object, tensor: type) -> Iterator[Any]:
-    """The tensors of a container's value."""
+    """Yield the tensors in a container's value."""
     if isinstance(value, tensor):
         yield value
     elif isinstance(value, (tuple, list)):
@@ -81,17 +82,17 @@ def tensors_in(value: object, tensor: type) -> Iterator[Any]:
         yield from (one for one in list(value.values()) if isinstance(one, tensor))
 
 
-# A value, the file and the function that name it, and the name.
+# A value, the file and the function that name it, and its name.
 _Named = tuple[object, str, str, str]
 
 
 def _roots(sites: Sites) -> Iterator[_Named]:
-    # TensorFlow has thousands of modules: a package is judged by the first one, as a whole.
+    # TensorFlow has thousands of modules, so the first module of a package decides for the whole package.
     own: dict[str, bool] = {}
     for dotted, module in list(sys.modules.items()):
         if not isinstance(module, ModuleType):
             continue
-        # Not by attribute: a module that is loaded late would be loaded now.
+        # Reading an attribute would load a lazily loaded module, so the dict is read.
         names = module.__dict__
         file = names.get("__file__")
         package = dotted.partition(".")[0]
@@ -120,7 +121,7 @@ def _locals(frame: FrameType | None, sites: Sites) -> Iterator[_Named]:
                 if _may_hold(value):
                     yield value, code.co_filename, code.co_name, name
             if type(names) is dict:
-                # Before Python 3.13 it is a copy that the frame keeps, and with it the tensors in it.
+                # Before Python 3.13, this is a copy that the frame keeps, with all tensors in it.
                 names.clear()
         frame = frame.f_back
 
@@ -128,12 +129,12 @@ def _locals(frame: FrameType | None, sites: Sites) -> Iterator[_Named]:
 def _may_hold(value: object) -> bool:
     if isinstance(value, _CONTAINERS):
         return bool(value)
-    # Not `hasattr`: it may call the object's own `__getattr__`.
+    # Not `hasattr`, which may call the object's own `__getattr__`.
     return isinstance(value, FunctionType) or bool(type(value).__dictoffset__)
 
 
 def _attributes(thing: object, file: str, sites: Sites) -> Iterator[_Named]:
-    """What an object of a class of the program's holds; what a function closes over."""
+    """Yield what an object of one of the program's classes holds, or what a function closes over."""
     if isinstance(thing, FunctionType):
         names = thing.__code__.co_freevars
         for name, cell in zip(names, thing.__closure__ or (), strict=False):
@@ -161,7 +162,7 @@ def _some_values(values: list[Any] | dict[Any, Any] | deque[Any]) -> list[Any]:
 
 
 def copy_from(values: list[Any] | dict[Any, Any] | deque[Any], start: int) -> list[Any]:
-    """The values of a container from a number on."""
+    """Return the values of a container from an index on."""
     if isinstance(values, list):
         return list.__getitem__(values, slice(start, None))
     return list(dict.values(values) if isinstance(values, dict) else values)[start:]

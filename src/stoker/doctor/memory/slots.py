@@ -14,7 +14,7 @@ _MAX_OPTIMIZERS = 100
 
 
 class SlotWatch:
-    """Knows the program's optimizers; keeps none alive."""
+    """The program's optimizers, held by weak references."""
 
     def __init__(self) -> None:
         self._optimizers: dict[int, tuple[weakref.ref[Any], SiteKey]] = {}
@@ -26,7 +26,7 @@ class SlotWatch:
         return found is not None and found[0]() is optimizer
 
     def note(self, optimizer: Optimizer, site: SiteKey | None) -> None:
-        """An optimizer is being made."""
+        """Note an optimizer that is being made."""
         if site is not None and len(self._optimizers) < _MAX_OPTIMIZERS:
             self._optimizers[id(optimizer)] = (weakref.ref(optimizer), site)
 

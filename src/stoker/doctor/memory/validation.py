@@ -1,4 +1,4 @@
-"""What validation allocates beyond training, by the devices' own counters of their peaks."""
+"""What validation allocates beyond training, according to the devices' own counters of their peaks."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from stoker.doctor.memory.held import ValidationPeak
 
 
 class ValidationWatch:
-    """Told of the peaks when an evaluation begins and when it ends. Peaks only rise."""
+    """Compares the peaks at the beginning and the end of evaluations. Peaks only rise."""
 
     def __init__(self) -> None:
-        # By device: the highest peak outside of any evaluation, and inside.
+        # By device: the highest peak outside any evaluation, and inside one.
         self._outside: dict[str, int] = {}
         self._inside: dict[str, int] = {}
         self._sites: dict[str, SiteKey] = {}
-        # What was in use when the evaluation began that is open, and when the last one began that raised the peak.
+        # By device: the memory in use when the open evaluation began; and when the last one that raised the peak began.
         self._in_use: dict[str, int] = {}
         self._bases: dict[str, int] = {}
         self._found: dict[str, int] = {}
 
     def begin(self, peaks: Mapping[str, int], in_use: Mapping[str, int]) -> None:
-        """An evaluation begins: whatever raised the peaks since the last one was not evaluation."""
+        """Begin an evaluation: what has raised the peaks since the last one was not an evaluation."""
         self._in_use = dict(in_use)
         for device, peak in peaks.items():
             if peak > self._inside.get(device, 0):
@@ -31,13 +31,13 @@ class ValidationWatch:
                 self._found.pop(device, None)
 
     def end(self, peaks: Mapping[str, int], site: SiteKey | None) -> None:
-        """An evaluation ends."""
+        """End an evaluation."""
         for device, peak in peaks.items():
             if device not in self._outside or peak <= self._inside.get(device, self._outside[device]):
                 continue
             base = self._in_use.get(device, 0)
             if device in self._inside:
-                # What stays in memory may have grown since: that is not validation's.
+                # What stays in memory may have grown since then, and does not belong to the validation.
                 grown = max(0, base - self._bases[device])
                 self._found[device] += max(0, peak - self._inside[device] - grown)
             else:
@@ -47,7 +47,7 @@ class ValidationWatch:
                 self._sites |= {device: site} if site is not None else {}
 
     def peaks(self, now: Mapping[str, int]) -> list[ValidationPeak]:
-        """Of each device what validation needs beyond everything else; `now` are the peaks at this moment."""
+        """Return, for each device, what validation needs beyond everything else; `now` are the present peaks."""
         return [
             ValidationPeak(self._sites[device], device, self._found[device], self._outside[device])
             for device, inside in self._inside.items()

@@ -1,4 +1,4 @@
-"""From a window of the profiler to the books of the devices, and a window around one call."""
+"""Making the books of the devices from a window of the profiler, and a window around one call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_books(
     births: Births,
     scopes: Scopes,
 ) -> dict[str, DeviceMemory]:
-    """The book of each device in which something was allocated, by the device's name."""
+    """Return the book of each device in which something was allocated, by the device's name."""
     found = read_events(space)
     owners = Owners(inventory, places, sites, births, scopes, chain.from_iterable(found.values()))
     books = {
@@ -37,9 +37,9 @@ def read_books(
 
 
 def watch_call(call: Callable[[], object]) -> list[DeviceMemory]:
-    """Run a call and tell who owned the devices' memory at its peak. None if the profiler is in use or not safe.
+    """Run a call and return who owned the devices' memory at its peak. Do nothing if the profiler is in use or unsafe.
 
-    Layers are known by their names; no lines are, because nobody watched when the layers were made.
+    Layers are known by name. Lines are unknown, because nothing noted where the layers were made.
     """
     if profiler.is_profiling()() or distribution.has_peers():
         return []
