@@ -1,4 +1,4 @@
-"""Switching the software GPU on, in this process or, through the environment, in the next one."""
+"""Switching the software GPU on, in this process or, through the environment, in another one."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def enable(
 
     Args:
         count: how many devices.
-        memory: of each device, such as "8GiB" or a number of bytes.
+        memory: the memory of each device, such as "8GiB" or a number of bytes.
         profile: a name of `PROFILES`, a `Profile`, or a mapping with its fields.
-        clock: "real", which counts the program's own time as it is, or "deterministic", with which two runs of the
-            same program take the same time and Python costs nothing.
+        clock: "real" counts the program's own time as it is; with "deterministic", two runs of the same program take
+            the same time, and Python costs nothing.
 
     Raises:
-        UsageError: a setting makes no sense, TensorFlow has started already, or the machine has a real GPU.
+        UsageError: a setting is invalid, TensorFlow has already started, or the machine has a real GPU.
         BuildError: the plug-in cannot be built.
     """
     global _enabled
@@ -85,10 +85,10 @@ def enable(
 def settings_of(
     count: int, memory: str | int, profile: ProfileLike, clock: str = "real"
 ) -> SoftwareGpuSettings:
-    """Check the settings without enabling anything.
+    """Check the settings and return them, without enabling anything.
 
     Raises:
-        UsageError: one of them makes no sense.
+        UsageError: a setting is invalid.
     """
     if not 1 <= count <= 64:
         raise UsageError(f"{count} software GPUs: choose 1 to 64")
@@ -98,10 +98,10 @@ def settings_of(
 
 
 def parse_memory(memory: str | int) -> int:
-    """Bytes from "8GiB", "512 MiB", "16GB" or a number.
+    """Return the bytes of a size such as "8GiB", "512 MiB", "16GB" or a number.
 
     Raises:
-        UsageError: it is not a size, or less than 16 MiB, with which TensorFlow cannot work.
+        UsageError: the text is not a size, or the size is below 16 MiB, with which TensorFlow cannot work.
     """
     text = str(memory).strip()
     size = bytes_of(f"{text} B" if text.isdecimal() else text)
@@ -118,15 +118,15 @@ def environment_for(
     profile: ProfileLike = "a100",
     clock: str = "real",
 ) -> dict[str, str]:
-    """The environment variable that makes `enable_from_environment` do the same in another process."""
+    """Return the environment variable that makes `enable_from_environment` do the same in another process."""
     return {ENVIRONMENT: json.dumps(asdict(settings_of(count, memory, profile, clock)))}
 
 
 def enable_from_environment() -> bool:
-    """Enable the software GPU if the environment asks for it; whether it did.
+    """Enable the software GPU if the environment asks for it, and return whether it did.
 
     Raises:
-        UsageError, BuildError: as `enable`, or the variable does not hold what `environment_for` writes.
+        UsageError, BuildError: as for `enable`, or the variable does not hold what `environment_for` writes.
     """
     text = os.environ.get(ENVIRONMENT)
     if not text:

@@ -1,8 +1,8 @@
 """Compiling the plug-in against the installed TensorFlow, once, into the user's cache directory.
 
 TensorFlow's C++ interface changes with every version, so a build serves one version of TensorFlow, one Python ABI and
-one state of our sources. All three are in its directory's name. If two processes build at the same time, a lock lets
-one of them do it, and the finished directory appears in one step.
+one state of the plug-in's sources. The name of its directory contains all three. If two processes want to build at the
+same time, a lock lets only one, and the finished directory appears in one step.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from stoker.logs import LOGGER
 SOURCES = Path(__file__).parent / "plugin"
 KERNEL_TABLE = SOURCES / "kernel_table.txt"
 _LIBRARY = "libstoker_gpu.so"
-# In older versions TensorFlow's loops make a stream of a plug-in's device wait for itself, which fails.
+# In older versions, TensorFlow's loops make a stream of a plug-in's device wait for itself, which fails.
 _OLDEST = (2, 19)
-# Compiled by itself, in parallel: it takes as long as all others together.
+# Compiled separately, in parallel, because it takes as long as all others together.
 _SLOW_SOURCE = "recurrent.cc"
 _FLAGS = (
     "-O2",
@@ -43,7 +43,7 @@ _FLAGS = (
 
 
 class BuildError(StokerError):
-    """The plug-in cannot be built here: no TensorFlow or one too old, no compiler, or the compiler failed."""
+    """The plug-in cannot be built here: TensorFlow is missing or too old, or the compiler is missing or failed."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class TensorFlow:
 
 
 def installed_tensorflow() -> TensorFlow:
-    """Find it.
+    """Find the installed TensorFlow.
 
     Raises:
-        BuildError: it is not installed.
+        BuildError: TensorFlow is not installed.
     """
     spec = importlib.util.find_spec("tensorflow")
     names = importlib.metadata.packages_distributions().get("tensorflow", [])
@@ -72,13 +72,13 @@ def installed_tensorflow() -> TensorFlow:
 
 
 def is_too_old(tensorflow: TensorFlow) -> bool:
-    """Whether this TensorFlow cannot run what the plug-in offers."""
+    """Whether this TensorFlow is too old for what the plug-in offers."""
     major, minor = tensorflow.version.split(".")[:2]
     return (int(major), int(minor)) < _OLDEST
 
 
 def cache_directory() -> Path:
-    """Where builds are kept.
+    """Return the directory of the builds.
 
     Raises:
         ArgumentError: `STOKER_CACHE_DIR` is not a local path.
@@ -89,7 +89,7 @@ def cache_directory() -> Path:
 
 
 def library_path(tensorflow: TensorFlow) -> Path:
-    """Where the build for this TensorFlow, this Python and these sources is, or will be."""
+    """Return the path of the build for this TensorFlow, this Python and these sources, which need not exist yet."""
     digest = hashlib.sha256(" ".join(_FLAGS).encode())
     for source in _sources():
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
@@ -99,7 +99,7 @@ def library_path(tensorflow: TensorFlow) -> Path:
 
 
 def compiler() -> str | None:
-    """The C++ compiler: `CXX`, else g++ or clang++; None if there is none."""
+    """Return the C++ compiler: `CXX`, else g++ or clang++; None if there is none."""
     for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
         found = shutil.which(name) if name else None
         if found:
@@ -108,13 +108,13 @@ def compiler() -> str | None:
 
 
 def ensure_built(progress: Callable[[str], None] | None = None) -> Path:
-    """The path of the plug-in, which is built if it does not exist yet.
+    """Return the path of the plug-in, after building it if it does not exist yet.
 
     Args:
         progress: called with one line when a build starts; None writes it to standard error.
 
     Raises:
-        BuildError: TensorFlow is missing or too old, there is no compiler, or it failed.
+        BuildError: TensorFlow is missing or too old, or the compiler is missing or failed.
     """
     tensorflow = installed_tensorflow()
     if is_too_old(tensorflow):
@@ -156,7 +156,7 @@ def _lock(path: Path) -> Iterator[None]:
 
 
 def _build(program: str, tensorflow: TensorFlow, library: Path) -> None:
-    """Compile in a directory beside the final one, then rename it, so that nobody ever sees half a build."""
+    """Compile in a directory beside the final one, then rename that, so that no process ever sees half a build."""
     work = Path(tempfile.mkdtemp(prefix="building-", dir=library.parent.parent))
     try:
         # TensorFlow's headers take most of the time, so the sources are compiled in two units, not fifteen.
@@ -180,7 +180,7 @@ def _build(program: str, tensorflow: TensorFlow, library: Path) -> None:
 
 
 def _run_all(commands: list[list[str]], directory: Path) -> None:
-    """Run commands in parallel; the first that fails is the error."""
+    """Run commands in parallel. The first failure is the error."""
     running = [
         subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         for command in commands

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from stoker.doctor.software_gpu.profiles import Profile
 
-# TensorFlow's own work per op, charged by the deterministic clock instead of the real one: about what an op
-# of a traced function costs the host on a current server.
+# TensorFlow's own work per op, which the deterministic clock charges in place of the real time: about what an op of a
+# traced function costs the host on a current server.
 _HOST_OP_NS = 3000.0
 
 
@@ -43,7 +43,7 @@ class CopiesStruct(ctypes.Structure):
 
 
 class CountersStruct(ctypes.Structure):
-    """What happened on a device, or through one thread."""
+    """What happened on a device, or in one thread."""
 
     _fields_ = (
         ("h2d", CopiesStruct),
@@ -68,7 +68,7 @@ class CountersStruct(ctypes.Structure):
 
 
 class DeviceReading(ctypes.Structure):
-    """One device's counters with what follows from its timeline."""
+    """One device's counters, with figures derived from its timeline."""
 
     _fields_ = (
         ("counters", CountersStruct),
@@ -92,10 +92,10 @@ class Reading(ctypes.Structure):
 
 
 def open_library(path: Path) -> ctypes.PyDLL:
-    """The built plug-in. `PyDLL` keeps the interpreter lock: the calls are far shorter than giving it up.
+    """Open the built plug-in. `PyDLL` keeps the interpreter lock: calls are far shorter than releasing it.
 
     Raises:
-        OSError: it does not load; it was built for another TensorFlow.
+        OSError: the plug-in does not load, because it was built for another TensorFlow.
     """
     library = ctypes.PyDLL(str(path))
     library.stoker_gpu_now_ns.restype = ctypes.c_int64
@@ -104,7 +104,7 @@ def open_library(path: Path) -> ctypes.PyDLL:
     library.stoker_gpu_configure.argtypes = (ctypes.POINTER(PluginConfig),)
     library.stoker_gpu_set_kernel_table.argtypes = (ctypes.c_char_p,)
     library.stoker_gpu_read_device.argtypes = (ctypes.c_int64, ctypes.POINTER(DeviceReading))
-    # By address, which ctypes passes on without making an object.
+    # A bare address, which ctypes passes on without making an object.
     library.stoker_gpu_read.argtypes = (ctypes.c_void_p,)
     library.stoker_gpu_read_thread.argtypes = (ctypes.c_void_p,)
     library.stoker_gpu_read_thread_since.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
@@ -112,7 +112,7 @@ def open_library(path: Path) -> ctypes.PyDLL:
 
 
 def config_of(profile: Profile, count: int, memory: int, deterministic: bool) -> PluginConfig:
-    """The figures of a profile as the plug-in takes them: per nanosecond, with the assumed efficiencies."""
+    """Return a profile's figures in the plug-in's form: per nanosecond, and with the assumed efficiencies."""
     arithmetic = profile.compute_efficiency / 1e9
     return PluginConfig(
         device_count=count,

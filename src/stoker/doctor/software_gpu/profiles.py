@@ -1,4 +1,4 @@
-"""What the modelled hardware can do: datasheet figures, and our assumptions.
+"""What the modelled hardware can do: datasheet figures, and Stoker's assumptions.
 
 Peak figures are the vendor's, for dense matrices, without sparsity. `float32` is what TensorFlow uses by default:
 TensorFloat-32 on tensor cores if the hardware has it.
@@ -22,7 +22,7 @@ from stoker.errors import UsageError
 _TERA = 1e12
 _GIGA = 1e9
 _MIB = 1 << 20
-# Of a device's memory, the CUDA context of a process takes about this much; of the rest TensorFlow leaves a share free.
+# A process's CUDA context takes about this much of a device's memory. TensorFlow leaves a share of the rest free.
 _CONTEXT_BYTES = 430 * _MIB
 _LEFT_FREE = 0.05
 
@@ -38,7 +38,7 @@ class Profile:
     float64_flops: float
     memory_bandwidth: float
     bus_bandwidth: float
-    # Bytes, as the driver reports them; 0 if not known.
+    # In bytes, as the driver reports it; 0 if unknown.
     memory: float = 0.0
     launch_us: float = 4.0
     kernel_us: float = 2.0
@@ -120,28 +120,29 @@ PROFILES: dict[str, Profile] = {profile.name: profile for profile in (_T4, _V100
 
 
 def usable_memory(profile: Profile) -> int:
-    """Bytes that TensorFlow's allocator gets of such a device, about; 0 if the profile says nothing of memory."""
+    """Return about how many bytes of such a device TensorFlow's allocator gets; 0 if the profile has no memory size."""
     return max(0, int((profile.memory - _CONTEXT_BYTES) * (1 - _LEFT_FREE)))
 
 
 def device_name(profile: str) -> str:
-    """The name of a device of this profile in a record; `of_device` reads it back."""
+    """Return the name of a device of this profile in a record; `of_device` reads the name back."""
     return f"software GPU, {profile} profile"
 
 
 def of_device(name: str) -> Profile | None:
-    """The profile behind a device of this name; None for a real device, or for one of the user's own profiles."""
+    """Return the profile of a device of this name; None for a real device, or for one of the user's own profiles."""
     return next((profile for profile in PROFILES.values() if name == device_name(profile.name)), None)
 
 
 def resolve(profile: ProfileLike, own: Mapping[str, Mapping[str, object]] | None = None) -> Profile:
-    """The profile of that name, or one made from a mapping with its fields.
+    """Return the profile of that name, or one made from a mapping with its fields.
 
     A mapping may name a profile to start from: `{"name": "slow-bus", "base": "a100", "bus_bandwidth": 4e9}`. `own`
-    holds the user's profiles by name (`[tool.stoker.device-profiles]`); they come before ours of the same name.
+    holds the user's profiles by name (`[tool.stoker.device-profiles]`); they take precedence over Stoker's profiles of
+    the same name.
 
     Raises:
-        UsageError: no such profile, an unknown field, a value that is not a number.
+        UsageError: the profile or a field is unknown, or a value is not a number.
     """
     if isinstance(profile, Profile):
         return profile

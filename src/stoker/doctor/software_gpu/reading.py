@@ -30,8 +30,8 @@ class Copies:
 class DeviceCounters:
     """One device, since it was enabled or last `reset`. Counts and bytes are exact, seconds are modelled.
 
-    `host_wait_s` is the time the host stood still until the device had finished queued work, `host_copy_s` the time it
-    stood still while bytes moved. A wait costs the idle time after it; waiting by itself loses nothing.
+    `host_wait_s` is how long the host stood still until the device had finished queued work; `host_copy_s`, how long it
+    stood still while bytes moved. A wait costs the idle time after it; waiting itself loses nothing.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Counters:
         return sum(device.busy for device in self.devices) / len(self.devices)
 
     def summary(self) -> str:
-        """A few lines for people."""
+        """Return a few lines for people."""
         lines = [
             f"software GPU, profile {self.profile}, modelled time {self.wall_s:.3f} s ({self.clock} clock)"
         ]
@@ -141,7 +141,7 @@ _attached: _Attached | None = None
 
 
 def attach(library: ctypes.PyDLL, profile: str, count: int, memory: int, clock: str) -> None:
-    """Begin to read from the plug-in; `enable` calls this once."""
+    """Start to read from the plug-in; `enable` calls this once."""
     global _attached
     origin = int(library.stoker_gpu_now_ns())
     _attached = _Attached(library, profile, count, memory, clock, origin)
@@ -156,18 +156,18 @@ def _state() -> _Attached:
 
 
 def now_ns() -> int:
-    """The virtual clock; the real one is `time.monotonic_ns()` less emulation, plus modelled waits."""
+    """Return the virtual time. The real clock shows `time.monotonic_ns()` less emulation, plus modelled waits."""
     return int(_state().library.stoker_gpu_now_ns())
 
 
 def raw_clock() -> Callable[[], int]:
-    """The virtual clock as a bare function, for code that reads it often."""
+    """Return the virtual clock as a bare function, for code that reads it often."""
     clock: Callable[[], int] = _state().library.stoker_gpu_now_ns
     return clock
 
 
 def queue_clock() -> Callable[[], int]:
-    """A function that returns how much longer the devices have queued work, in nanoseconds of the virtual clock."""
+    """Return a function for how much longer the devices have queued work, in nanoseconds of the virtual clock."""
     state = _state()
     readings = [DeviceReading() for _ in range(state.count)]
     pointers = [ctypes.byref(reading) for reading in readings]
@@ -182,7 +182,7 @@ def queue_clock() -> Callable[[], int]:
 
 
 def counters() -> Counters:
-    """Read everything."""
+    """Return all counters."""
     state = _state()
     total = Reading()
     state.library.stoker_gpu_read(ctypes.addressof(total))
@@ -193,7 +193,7 @@ def counters() -> Counters:
 
 
 def reset() -> None:
-    """Start all counters and peaks over, after the modelled host has waited for the modelled device."""
+    """Restart all counters and peaks, after the modelled host has waited for the modelled device."""
     state = _state()
     state.library.stoker_gpu_reset()
     if any(_raw(state, ordinal).started for ordinal in range(state.count)):
@@ -245,10 +245,11 @@ def _copies(raw: CopiesStruct) -> Copies:
 
 
 class Meter:
-    """What a call does to the device, for probes: `start()` before it, `stop()` after it, in the same thread.
+    """Measures what a call does to the device: `start()` before it, `stop()` after it, in the same thread.
 
-    It counts only what the calling thread itself caused, so background copies do not blur it. Each of the two calls
-    takes well under a microsecond. A meter serves one call at a time: nested probes need one each.
+    A meter, which probes use, counts only what the calling thread itself caused, so background copies do not blur the
+    result. Each of the two calls takes well under a microsecond. A meter serves one call at a time: nested probes need
+    one each.
     """
 
     __slots__ = ("_at", "_before", "_delta", "_delta_at", "_read", "_read_since", "_unpack")
@@ -262,10 +263,10 @@ class Meter:
         self._read, self._read_since = library.stoker_gpu_read_thread, library.stoker_gpu_read_thread_since
 
     def start(self) -> None:
-        """Remember where the counters are."""
+        """Remember the present counters."""
         self._read(self._at)
 
     def stop(self) -> Delta:
-        """What happened since `start`."""
+        """Return what happened since `start`."""
         self._read_since(self._at, self._delta_at)
         return Delta._make(self._unpack(self._delta))

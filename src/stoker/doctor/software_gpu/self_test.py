@@ -1,4 +1,4 @@
-"""A short program on the software GPU, checked against the CPU; `stoker software-gpu` runs it."""
+"""A short program on the software GPU, checked against the CPU. `stoker software-gpu` runs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def main() -> int:
-    """Print one line per check; 0 if all hold."""
+    """Print one line per check; return 0 if all checks pass."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     try:
         software_gpu.enable(memory="256MiB")

@@ -14,12 +14,12 @@ from stoker.tf_internals.types import CollectiveOptions, DatasetIterator
 
 
 def has_started() -> bool:
-    """Whether TensorFlow's runtime runs, after which no device can be added."""
+    """Whether TensorFlow's runtime has started. After that, no device can be added."""
     return eager.has_started()
 
 
 def gpus() -> list[str]:
-    """The names of the physical GPUs TensorFlow sees."""
+    """Return the names of the physical GPUs that TensorFlow sees."""
     return [device.name for device in tf.config.list_physical_devices("GPU")]
 
 
@@ -27,7 +27,7 @@ def load_plugin(path: Path, count: int) -> None:
     """Make TensorFlow load the plug-in and see its devices.
 
     Raises:
-        UsageError: TensorFlow refused it.
+        UsageError: TensorFlow refused the plug-in.
     """
     try:
         devices.load_plugin(str(path))
@@ -38,7 +38,7 @@ def load_plugin(path: Path, count: int) -> None:
 
 
 def adapt(library: ctypes.PyDLL, deterministic: bool) -> None:
-    """Make other signs of a GPU agree, and keep the clock from being disturbed."""
+    """Make other signs of a GPU agree, and keep the clock undisturbed."""
     # Keras orders a GRU's gates for cuDNN only in a CUDA build. Without this the results would be silently wrong.
     tf.sysconfig.get_build_info()["is_cuda_build"] = True
     if deterministic:
@@ -49,7 +49,7 @@ def adapt(library: ctypes.PyDLL, deterministic: bool) -> None:
 
 
 def memory_of(ordinal: int) -> tuple[int, int]:
-    """Bytes of tensors on the device with this number: now, and at the peak."""
+    """Return the bytes of tensors on the device with this number: now, and at the peak."""
     visible = [device.name for device in tf.config.get_visible_devices("GPU")]
     name = f"/physical_device:GPU:{ordinal}"
     if name not in visible:
@@ -59,7 +59,7 @@ def memory_of(ordinal: int) -> tuple[int, int]:
 
 
 def reset_memory_peaks() -> None:
-    """Let the peaks start again from what is in use now."""
+    """Restart the peaks from the memory in use now."""
     for index, _ in enumerate(tf.config.get_visible_devices("GPU")):
         tf.config.experimental.reset_memory_stats(f"GPU:{index}")
 
@@ -67,7 +67,7 @@ def reset_memory_peaks() -> None:
 def _leave_iterator_teardown_out(library: ctypes.PyDLL) -> None:
     """Stop the clock while a tf.data iterator is destroyed.
 
-    With autotuning on that can block for up to a second, once per iterator and on any device. It is neither the
+    With autotuning, that can block for up to a second, once per iterator and on any device. The time is neither the
     program's work nor the accelerator's, and would drown out a short measurement.
     """
 
@@ -84,7 +84,8 @@ def _leave_iterator_teardown_out(library: ctypes.PyDLL) -> None:
 def _reduce_without_nccl() -> None:
     """Make strategies reduce across devices with TensorFlow's own ring.
 
-    They ask for NCCL when they see GPUs. A CUDA build has it, but it needs CUDA; other builds use the ring anyway.
+    Strategies ask for NCCL when they see GPUs. A CUDA build has NCCL, but NCCL needs CUDA; other builds use the ring
+    anyway.
     """
     options_type = distribution.collective_options()
     original = options_type.merge
