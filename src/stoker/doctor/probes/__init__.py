@@ -1,31 +1,31 @@
 """Probes, which attach to TensorFlow and Keras from outside: one file per subject.
 
 Each probe patches a few functions, charges time to an account of the `Recorder`, and tallies what it saw by the user's
-line. When asked, it returns what it knows as its part of the `Measurements`. `session.Session` holds all probes.
+line. On request, it returns its findings as its part of the `Measurements`. `session.Session` holds all probes.
 
 | module | subject |
 |---|---|
 | session | all probes of one run, attached right after the program imports TensorFlow and Keras |
-| measurements, parts/ | what they know at one moment: a part from each, plain values that stalls read |
+| measurements, parts/ | what the probes know at one moment: a part from each, plain values that stalls read |
 | pipelines | tf.data pipelines as plain values |
-| import_watch | noticing those imports |
-| probe | what every probe is: patches that take themselves out if they fail |
+| import_watch | noticing the imports of TensorFlow and Keras |
+| probe | the base of all probes: patches that are removed if they fail |
 | recorder | the running books: one sum per account, one tally per site |
 | spans, steps, loop_turns | a few windows kept span by span; what counts as a step; turns of the user's loops |
-| pauses, stretches | when measuring pauses; what a measured stretch of steps says about the pause after it |
+| pauses, stretches | when measuring pauses; estimating a pause from the measured stretch of steps before it |
 | host_sync, transfer | tensors read back; host data copied in |
-| eager_ops, graph_calls, retrace | ops one by one; calls of compiled functions; traces and what caused them |
+| eager_ops, graph_calls, retrace | ops run one by one; calls of compiled functions; traces and their causes |
 | input_wait, checkpoints, keras_loop | tf.data; saving and loading; `fit`, `evaluate`, `predict` and their callbacks |
 | profiler_windows, profiler_trace, tensorflow_events | windows of TensorFlow's own profiler: sums, and a trace |
 | exchange_meter | how long a worker's compiled calls waited: a worker with peers has no windows |
 | device, memory, environment | the device and its driver; memory over time; machine, build and variables |
-| memory_book | windows in which every allocation of a device is seen with its owner |
+| memory_book | windows that show every allocation of a device with its owner |
 
-Why sums: the recorder keeps one sum per account and one tally per site, so memory does not grow with the run. Spans are
-kept only for a few windows of consecutive steps, for the replay and the timeline. The host's time is exact, except for
-programs with short steps under `stoker run`, whose measuring pauses most of the time (pauses.py). No Python hook can
-see *inside* a compiled function: windows of TensorFlow's profiler give the proportions (kernels, waiting for input,
-starting the graph) by which `diagnosis.ledger` divides the total.
+The recorder keeps sums, one per account, and tallies, one per site, so that memory does not grow with the run. Spans
+are kept only for a few windows of consecutive steps, for the replay and the timeline. The host's time is exact, except
+for programs with short steps under `stoker run`, whose measuring pauses most of the time (pauses.py). No Python hook
+can see *inside* a compiled function. Windows of TensorFlow's profiler show the proportions (kernels, waiting for input,
+starting the graph), by which `diagnosis.ledger` divides the total.
 
 Rules for probes:
 

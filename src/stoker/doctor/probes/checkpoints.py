@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class Checkpoints(Probe):
-    """Times the functions in which all of TensorFlow's savers end, and Keras' own file formats."""
+    """Times the functions that all of TensorFlow's savers go through, and Keras' own file formats."""
 
     name = "checkpoint"
 
@@ -27,7 +27,7 @@ class Checkpoints(Probe):
         import tensorflow as tf
 
         self._time(saving.savers(), saving.restorers())
-        # Around its saver it deletes old files and keeps a list of them: that is saving, too.
+        # Around its saver, it deletes old files and keeps a list of them, which is saving, too.
         self._time([(tf.train.CheckpointManager, "save")], [])
         for what in (announced.SAVE, announced.RESTORE):
             self.on_detach(announced.listen(what, partial(self._charge, what)))
@@ -52,7 +52,7 @@ class Checkpoints(Probe):
 
     @contextmanager
     def _charge(self, name: str) -> Iterator[None]:
-        """Charge what happens inside to the account, unless it is on it already."""
+        """Charge the time inside to the account, unless it already goes there."""
         if not self.active or not self.recorder.on_main_thread() or self.recorder.top == CHECKPOINT:
             yield
             return

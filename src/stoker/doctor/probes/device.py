@@ -1,6 +1,6 @@
 """The device: what the program computes on, and the load and memory of NVIDIA GPUs as the driver reports them.
 
-Nothing here touches TensorFlow before the program does: listing devices would initialise them.
+Nothing here touches TensorFlow before the program does, because listing devices would initialise them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SOFTWARE_GPU = "SOFTWARE_GPU"
 
 
 class DeviceProbe(Probe):
-    """Knows the device once TensorFlow has one; samples NVML, or the software GPU's own counters."""
+    """Identifies the device once TensorFlow has one. Samples NVML, or reads the software GPU's own counters."""
 
     name = "device"
 
@@ -34,7 +34,7 @@ class DeviceProbe(Probe):
         self.kind = "CPU"
         self.device_name = cpu_name()
         self.count = 1
-        # The sum of all samples of the load, and how many there are.
+        # The sum of all samples of the load, and their number.
         self.gpu_load: tuple[float, float] = (0.0, 0.0)
         self.gpu_memory_peak = 0
         self.memory = MemoryHistory()
@@ -45,12 +45,12 @@ class DeviceProbe(Probe):
         self._nvml: ModuleType | None = None
 
     def attach(self) -> None:
-        # Devices come up with the first op: that is start-up, not the op's cost.
+        # Devices come up with the first op. That is start-up, not the op's cost.
         self.replace(*eager.context_creation(), self._start_up)
 
     def bring_up(self, settings: Mapping[str, Any]) -> None:
-        """Give the program a software GPU, before its first op. From here on the clock is the model's."""
-        # Imported here: most programs have no software GPU, and would pay for it before they start.
+        """Give the program a software GPU before its first op. From here on, the clock is the model's."""
+        # Imported here: most programs have no software GPU, and would have to wait for this at their start.
         from stoker.doctor import software_gpu
         from stoker.doctor.software_gpu import profiles
 
@@ -84,7 +84,7 @@ class DeviceProbe(Probe):
 
     def measure(self, ended: bool) -> DevicePart:
         if self.kind == SOFTWARE_GPU:
-            # Its counters are exact at any moment: take those of this one.
+            # Its counters are exact at any moment, so read them at this one.
             self.poll()
             if ended:
                 self._read_software_gpu(drained=True)
@@ -136,7 +136,7 @@ class DeviceProbe(Probe):
         self._nvml = pynvml
 
     def _read_software_gpu(self, drained: bool = False) -> None:
-        """Read the counters now; if `drained`, at the moment when all queued work will be done."""
+        """Read the counters as of now or, if `drained`, as of the moment when all queued work will be done."""
         from stoker.doctor import software_gpu
 
         counters = software_gpu.counters()
@@ -147,7 +147,7 @@ class DeviceProbe(Probe):
         self.rows = [dataclasses.asdict(device) for device in counters.devices]
 
     def _sample(self) -> int | None:
-        """Sample load and memory; returns the bytes in use on all devices, None if they do not report it."""
+        """Sample load and memory. Return the bytes in use on all devices; None if they do not report that."""
         if self.kind == SOFTWARE_GPU:
             self._read_software_gpu()
             return sum(int(row["memory_in_use"]) for row in self.rows)
@@ -164,7 +164,7 @@ class DeviceProbe(Probe):
 
 
 def cpu_name() -> str:
-    """The processor's model."""
+    """Return the processor's model."""
     if sys.platform == "linux":
         try:
             lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()

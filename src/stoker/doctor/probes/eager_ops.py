@@ -24,7 +24,7 @@ from stoker.tf_internals.types import GradientTape
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# A short gap between two ops is TensorFlow's own Python: dispatch. A longer one is the program's.
+# A short gap between two ops is TensorFlow's own Python, which is dispatch. A longer gap is the program's.
 _LIBRARY_GAP_NS = 500_000
 _SAMPLE_NS = int(SAMPLE_S * 1e9)
 # The accounts that continue a stretch of eager ops in a window.
@@ -33,7 +33,7 @@ _STRETCH = (DISPATCH, EAGER)
 
 @dataclass
 class Dispatched(Placed):
-    """What one stack of the user's frames dispatched."""
+    """What a stack of the user's frames dispatched."""
 
     ops: int = 0
     ns: int = 0
@@ -42,7 +42,7 @@ class Dispatched(Placed):
 
 
 class EagerOps(Probe):
-    """Counts ops of the main thread and samples whose they are."""
+    """Counts the main thread's ops and samples which lines they belong to."""
 
     name = "eager ops"
 
@@ -50,15 +50,15 @@ class EagerOps(Probe):
         super().__init__(recorder)
         self._steps = steps
         self.count = 0
-        # Tapes that were opened.
+        # The number of tapes opened.
         self.tapes = 0
         self.ns = 0
         self.op_ns = 0
         self.stacks: dict[tuple[UserFrame, ...], Dispatched] = {}
-        # The last tape that was opened outside of others, and when.
+        # The last tape opened outside others, and when.
         self._tape_site: SiteKey | None = None
         self._tape_since = 0
-        # The tapes that recorded when the last one was opened, and that one.
+        # The tapes that recorded when the last one was opened, and the last one itself.
         self._tapes: list[weakref.ref[GradientTape]] = []
         self._sampled_count = 0
         self._sampled_ns = 0
@@ -75,7 +75,7 @@ class EagerOps(Probe):
 
     def resume(self) -> None:
         super().resume()
-        # What a pause added is not what the next sample saw.
+        # The next sample must not count what a pause has added.
         self._sampled_count, self._sampled_ns = self.count, self.ns
 
     def list_growing(self) -> Iterable[Growing]:
@@ -108,7 +108,7 @@ class EagerOps(Probe):
                 totals[top] += gap
                 if top != DISPATCH:
                     gap = 0
-            # A stretch of ops and the library's Python between them is one span.
+            # A stretch of ops, with the library's Python between them, is one span.
             stretch_from = started
             if gap or top == DISPATCH:
                 stretch_from = recorder.since
@@ -154,9 +154,9 @@ class EagerOps(Probe):
     def wrap_dispatch(
         self, original: Callable[P, T], count: Callable[[int, tuple[object, ...]], None] | None = None
     ) -> Callable[P, T]:
-        """Wrap library code that dispatches ops: all of its own Python is dispatch, however long the gaps.
+        """Wrap library code that dispatches ops. All of the code's own Python is dispatch, however long the gaps.
 
-        `count` is called at its end with the time and the arguments.
+        At the end, `count` is called with the time and the arguments.
         """
         recorder = self.recorder
 
@@ -176,21 +176,21 @@ class EagerOps(Probe):
         return run
 
     def _name_spans(self, tape: SiteKey | None) -> None:
-        """Name what was dispatched since the last tape after that tape; from here on it is this one's."""
+        """Name what was dispatched since the last tape after that tape. What follows belongs to this tape."""
         window = self.recorder.window
         if window is not None and self._tape_site is not None:
             window.label(self._tape_since, EAGER, self._tape_site, "tape")
         self._tape_site, self._tape_since = tape, self.recorder.since
 
     def layer(self, original: Callable[P, T]) -> Callable[P, T]:
-        """Wrap the call of a layer or model: it is dispatch, and the outermost one an event of the user's loop."""
+        """Wrap the call of a layer or model: it is dispatch, and an outermost call is an event of the user's loop."""
         import keras
 
         def count(ended: int, args: tuple[object, ...]) -> None:
             given = args[1] if len(args) > 1 else None
             if isinstance(given, (list, tuple)) and given:
                 given = given[0]
-            # A model that is put together runs nothing.
+            # Building a model runs nothing.
             if not self._steps.keras_depth and not isinstance(given, keras.KerasTensor):
                 self._steps.event(LAYERS, "layer", ended)
 
@@ -213,7 +213,7 @@ class EagerOps(Probe):
             self._steps.event(LAYERS, "update", clock.now_ns())
 
     def _is_nested(self, tape: GradientTape) -> bool:
-        """Whether a tape is opened while another one records: both are of one step."""
+        """Whether a tape is opened while another one records. Both then belong to one step."""
         self._tapes = [one for one in self._tapes if (it := one()) is not None and eager.is_recording(it)]
         self._tapes.append(weakref.ref(tape))
         return len(self._tapes) > 1
@@ -227,7 +227,7 @@ class EagerOps(Probe):
                 if recorder.top != PAUSED:
                     self.call_safely(self._count_tape, tape)
                 elif recorder.is_due:
-                    # This step is counted in the pause, since what comes before it was.
+                    # The pause counts this step, because it contains what comes before the step.
                     recorder.on_wake()
             return original(tape)
 

@@ -1,4 +1,4 @@
-"""The environment of a run: the machine, the build of TensorFlow, and the variables that change what they do."""
+"""The environment of a run: the machine, the build of TensorFlow, and the variables that change what the two do."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _PREFIXES = (
 _NAMES = ("LD_PRELOAD", "PYTHONOPTIMIZE", "PYTHONMALLOC", "PYTHONDEVMODE", "STOKER_PROFILE")
 # TF_CONFIG may hold the addresses of a whole cluster; the others belong to Terraform.
 _LEFT_OUT = ("TF_CONFIG", "TF_CLI_", "TF_VAR_", "TF_TOKEN_")
-# Left out whatever their prefix (NVIDIA_API_KEY): records and pages are passed on to others.
+# Left out whatever their prefix (NVIDIA_API_KEY), because records and pages are passed on to others.
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "AUTH")
 _MAX_VALUE = 200
 _STAT = Path("/proc/stat")
 
 
 class Environment(Probe):
-    """Looks up the machine once, and what else it does while the program runs. It patches nothing."""
+    """Looks up the machine once, and what else the machine does while the program runs. It patches nothing."""
 
     name = "environment"
 
@@ -59,7 +59,7 @@ class Environment(Probe):
 
 
 class OtherWork:
-    """What the rest of the machine did since this was made: a busy machine explains a slow run."""
+    """What the rest of the machine has done since this object was made: a busy machine explains a slow run."""
 
     def __init__(self) -> None:
         self._start = _busy_seconds()
@@ -74,7 +74,7 @@ class OtherWork:
 
 
 def _busy_seconds() -> tuple[float, float, float] | None:
-    """Processor seconds: all, those spent working, and those of this process and its children."""
+    """Return processor seconds: all, those spent working, and those of this process and its children."""
     try:
         fields = [int(field) for field in _STAT.read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]]
     except (OSError, ValueError):
@@ -85,7 +85,7 @@ def _busy_seconds() -> tuple[float, float, float] | None:
 
 
 def environment() -> dict[str, str | int | float]:
-    """The machine, the variables, and the build of TensorFlow if it is imported."""
+    """Return the machine, the variables, and the build of TensorFlow if it is imported."""
     facts: dict[str, str | int | float] = {
         "platform": platform.platform(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -111,7 +111,7 @@ def matters(name: str) -> bool:
 
 
 def workers_in_job() -> int:
-    """How many processes train together, by TF_CONFIG; 1 where it says nothing."""
+    """Return how many processes train together, according to TF_CONFIG; 1 if it does not say."""
     try:
         cluster = json.loads(os.environ.get("TF_CONFIG", "{}"))["cluster"]
         return max(1, len(cluster.get("chief", [])) + len(cluster.get("worker", [])))
@@ -127,7 +127,7 @@ def _memory() -> int:
 
 
 def _tensorflow_build() -> dict[str, str | int | float]:
-    """The build of a TensorFlow that is already imported: asking must not import it, nor start its devices."""
+    """Return the build of a TensorFlow that is already imported, without importing it or starting its devices."""
     sysconfig = getattr(sys.modules.get("tensorflow"), "sysconfig", None)
     if sysconfig is None:
         return {}

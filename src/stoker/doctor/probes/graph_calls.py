@@ -22,16 +22,16 @@ from stoker.tf_internals.types import CompiledFunction
 
 T = TypeVar("T")
 _MAX_FUNCTIONS = 1000
-# The stack and the arguments are looked at every so many calls: doing so takes longer than some calls.
+# The stack and the arguments are looked at once in this many calls, because that takes longer than some calls.
 _LOOK_EVERY = 64
 _SEVERAL = 3
-# Ends the name of a span in which a graph ran for the first time: it was optimised, perhaps compiled.
+# Ends the name of a span in which a graph ran for the first time, and so was optimised or even compiled.
 FIRST_CALL = ", first call"
 
 
 @dataclass
 class Execution:
-    """Runs of one concrete function: the first one also optimises the graph, and compiles it under XLA."""
+    """The runs of one concrete function. The first also optimises the graph, and compiles it under XLA."""
 
     calls: int = 0
     ns: int = 0
@@ -50,21 +50,21 @@ class CalledFunction:
     ns: int = 0
     graph_ns: int = 0
     dispatch_ns: int = 0
-    # The Python around the first call, which looks up and keeps what later ones find.
+    # The Python around the first call, which looks up and keeps what later calls find.
     first_dispatch_ns: int = 0
-    # The batch size of the last call that was looked at.
+    # The batch size of the last call whose arguments were looked at.
     batch: int = 0
-    # The class of step that a call is (`steps.TRAINING` or `steps.CALLS`); -1 until the function was traced.
+    # The class of step that a call is (`steps.TRAINING` or `steps.CALLS`); -1 until the function is traced.
     rank: int = -1
     sites: dict[SiteKey, int] = field(default_factory=dict)
     executions: dict[bytes, Execution] = field(default_factory=dict)
 
     def first_call_excess_ns(self, busy_share: float = 1.0) -> int:
-        """How much longer first executions took than usual ones: graph optimisation and XLA compilation.
+        """Return how much longer first executions took than usual ones: graph optimisation and XLA compilation.
 
-        A single execution says nothing about a function (a whole epoch may be one call), so it is measured
-        against its siblings. If several were executed and each only once, `busy_share` of their time was kernels and
-        the rest preparation.
+        A single execution of a function shows nothing (a whole epoch may be one call), so first executions are compared
+        with later ones. If several were executed, each only once, `busy_share` of their time was kernels, and the rest
+        preparation.
         """
         later = [(e.ns - e.first_ns) / (e.calls - 1) for e in self.executions.values() if e.calls > 1]
         if not later:
@@ -85,7 +85,7 @@ class GraphCalls(Probe):
         self.exchanges = ExchangeMeter()
         self._retrace = retrace
         self._steps = steps
-        # By id, with a reference that drops the entry when the function goes: a weak dictionary takes longer.
+        # By id, with a reference that drops the entry when the function goes. A weak dictionary is slower.
         self._known: dict[int, tuple[CalledFunction, weakref.ref[CompiledFunction]]] = {}
         self._current: CalledFunction | None = None
 
@@ -93,7 +93,7 @@ class GraphCalls(Probe):
         call = Replacement(*functions.function_call(), self._call)
         call.put_in()
         self.on_detach(call.take_out)
-        # Keras' loops count their steps without it; in the user's own loops calls are what steps are counted by.
+        # Keras' loops count their steps without this patch. In the user's own loops, steps are counted by calls.
         self.let_pause(call.put_in, lambda: call.take_out() if self._steps.keras_depth else None)
         self.replace(*eager.function_execution(), self._execute, pausable=True)
 
@@ -209,13 +209,13 @@ class GraphCalls(Probe):
         rank = entry.rank
         if rank < 0:
             traced = self._retrace.functions.get(entry.definition or entry.name)
-            # A function is traced at its first call: from then on its rank stays.
+            # A function is traced at its first call. Its rank does not change after that.
             rank = entry.rank = TRAINING if traced is not None and traced.updates_variables else CALLS
         self._steps.event(rank, entry.definition or entry.name, now, entry.batch)
 
 
 def _count_execution(entry: CalledFunction, name: bytes, elapsed: int) -> bool:
-    """Count an execution of a concrete function; returns whether it was its first."""
+    """Count an execution of a concrete function, and return whether it was the first."""
     execution = entry.executions.get(name)
     is_first = execution is None
     if execution is None:
@@ -228,7 +228,7 @@ def _count_execution(entry: CalledFunction, name: bytes, elapsed: int) -> bool:
 
 
 def leading_dimension(value: object, depth: int = 0) -> int:
-    """The batch size, as the first dimension of the first array or tensor found in a structure; 0 if none."""
+    """Return the batch size: the first dimension of the first array or tensor in a structure; 0 if there is none."""
     shape = getattr(value, "shape", None)
     if shape is not None and not isinstance(value, (list, tuple, dict)):
         try:

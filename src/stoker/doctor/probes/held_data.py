@@ -1,7 +1,7 @@
-"""Data that the program holds and need not: lists of tensors that grow, arrays twice in memory, graphs' constants.
+"""Data that the program holds without need: lists of tensors that grow, arrays twice in memory, graphs' constants.
 
-It works on any device. The heartbeat's thread looks at what the program's names lead to, at first often, then ever
-more rarely as long as nothing grows.
+The probe works on any device. The heartbeat's thread looks at what the program's names lead to: often at first, then
+less and less often as long as nothing grows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stoker.doctor.probes.recorder import Recorder
 from stoker.tf_internals import keras_optimizers
 from stoker.tf_internals.types import CallbackList, ConcreteFunction, Optimizer, Tensor, TensorLike, Variable
 
-# Looks come at least so far apart, in steps and in time, and take at most this share of it.
+# Looks are at least this far apart, in steps and in time, and take at most this share of the time.
 _MIN_STEPS = 5
 _FIRST_PAUSE_S, _GROWING_PAUSE_S, _MAX_PAUSE_S = 0.1, 0.5, 20.0
 _SHARE = 0.01
@@ -31,7 +31,7 @@ _MAX_CONSTANTS = 100
 
 
 class HeldData(Probe):
-    """Looks at the program's data from time to time; told of each conversion and each trace."""
+    """Looks at the program's data from time to time. Other probes report each conversion and each trace to it."""
 
     name = "held data"
 
@@ -114,6 +114,6 @@ class HeldData(Probe):
         cost = time.thread_time() - began
         self._looks += 1
         self._pause_s = min(_MAX_PAUSE_S, self._pause_s * 2) if not self._growth.growing else _GROWING_PAUSE_S
-        # The first look also learns whose the modules are.
+        # The first look also learns which modules are the program's.
         least_s = cost / _SHARE if self._looks > 1 else 0.0
         self._next_ns = clock.real_ns() + int(max(self._pause_s, least_s) * 1e9)

@@ -1,8 +1,8 @@
 """Host syncs: every way a tensor's value reaches Python or NumPy.
 
-All readers but one family go through `EagerTensor._numpy_internal`. NumPy functions and `memoryview` take the C
-buffer protocol instead; `EagerTensor` has no attribute for it, so the slot of the type is replaced. Formatting a
-tensor and iterating over one are reads with a cost of their own.
+All readers but one family go through `EagerTensor._numpy_internal`. NumPy functions and `memoryview` use the C buffer
+protocol instead. `EagerTensor` has no attribute for that protocol, so the type's slot is replaced. Formatting a tensor
+and iterating over one are reads with a cost of their own.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from stoker.tf_internals import eager
 from stoker.tf_internals.types import Tensor
 
 T = TypeVar("T")
-# What a copy of n bytes from a GPU takes at least, to tell copying from waiting: PCIe 3 x16 in practice (12 GB/s) and
-# a launch. No price depends on it, only the share of waiting in a read.
+# The least time of a copy of n bytes from a GPU, to tell copying from waiting: PCIe 3 x16 in practice (12 GB/s) and a
+# launch. No price depends on this, only the share of waiting in a read.
 _COPY_LATENCY_NS = 10_000
 _COPY_NS_PER_BYTE = 1 / 12
 # A read as short as this waited for nothing.
@@ -52,7 +52,7 @@ class HostSync(Probe):
         self.let_pause(buffer.put_in, buffer.take_out)
 
     def pause(self) -> None:
-        # A read waits for a device that runs beside the host, perhaps long: that must be seen.
+        # A read waits for a device that runs beside the host, perhaps long, and that must be seen.
         if not self._may_wait():
             super().pause()
 
@@ -77,7 +77,7 @@ class HostSync(Probe):
             try:
                 value = original(tensor, *args)
             except BaseException:
-                # Nothing was read: NumPy, for one, tries the buffer first and falls back.
+                # Nothing was read. NumPy, for one, tries the buffer first and falls back.
                 self.recorder.leave()
                 self._depth -= 1
                 raise
@@ -110,7 +110,7 @@ class HostSync(Probe):
         self._depth += 1
         if self.recorder.meter is not None:
             self.recorder.meter.start()
-        # What a saver reads is saving.
+        # A saver's reads count as saving.
         return self.recorder.enter(CHECKPOINT if self.recorder.top == CHECKPOINT else SYNC)
 
     def _end(self, tensor: Tensor | None, started: int, how: str, size: int = -1) -> None:
@@ -121,7 +121,7 @@ class HostSync(Probe):
     def _read_in_pause(
         self, original: Callable[..., T], tensor: Tensor, args: tuple[object, ...], how: str
     ) -> T:
-        """A read while measuring pauses: measured if it takes long."""
+        """Read while measuring pauses. Only a long read is measured."""
         started = clock.now_ns()
         value = original(tensor, *args)
         ended = clock.now_ns()
@@ -140,7 +140,7 @@ class HostSync(Probe):
     def _read_on_other_thread(
         self, original: Callable[..., T], tensor: Tensor, args: tuple[object, ...], how: str
     ) -> T:
-        """Tally a read that is on no account."""
+        """Tally a read whose time goes to no account."""
         started = clock.now_ns()
         try:
             return original(tensor, *args)
@@ -148,12 +148,12 @@ class HostSync(Probe):
             self.call_safely(self._count, tensor, started, clock.now_ns(), how)
 
     def _count(self, tensor: Tensor | None, started: int, ended: int, how: str, size: int = -1) -> None:
-        """Put a read on the books. `size` is that of the value if it is known: asking the tensor takes longer."""
+        """Put a read on the books. `size` is the value's size if known: asking the tensor takes longer."""
         recorder = self.recorder
         wait = self._wait(tensor, ended - started)
         if wait is None:
             return
-        # Had nobody waited, the device would have had work during the gap that followed the last sync.
+        # Without the wait, the device would have had work during the gap that followed the last sync.
         gap = max(0, recorder.first_dispatch_ns - recorder.last_sync_end_ns)
         recorder.last_sync_end_ns = ended
         recorder.first_dispatch_ns = 0
@@ -182,7 +182,7 @@ class HostSync(Probe):
                 self._steps.event(READS, key, ended)
 
     def _wait(self, tensor: Tensor | None, elapsed: int) -> int | None:
-        """The part of a read spent waiting for the device, not copying; None if the device was not involved."""
+        """Return the part of a read spent waiting for the device, not copying; None if the device was not involved."""
         meter = self.recorder.meter
         if meter is not None and self.recorder.on_main_thread():
             did = meter.stop()
@@ -191,12 +191,12 @@ class HostSync(Probe):
             return 0
         if "GPU" in tensor.backing_device:
             return max(0, elapsed - _COPY_LATENCY_NS - int(nbytes(tensor) * _COPY_NS_PER_BYTE))
-        # On a CPU a read is a view. Only the wait for an asynchronous executor takes time.
+        # On a CPU, a read is a view. Only the wait for an asynchronous executor takes time.
         return elapsed if eager.is_async() else 0
 
 
 def nbytes(tensor: Tensor) -> int:
-    """The size of a tensor's value."""
+    """Return the size of a tensor's value."""
     size = 1
     for dimension in tensor.shape:
         size *= int(dimension)

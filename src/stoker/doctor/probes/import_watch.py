@@ -1,4 +1,4 @@
-"""Running a hook right after TensorFlow or Keras has been imported, and not a moment before."""
+"""Running a hook right after TensorFlow or Keras has been imported, and no sooner."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ImportWatcher(MetaPathFinder):
 
 
 class _LoaderWithHook(Loader):
-    """The module's own loader, with our hook after it. It leaves no trace on the module."""
+    """The module's own loader, followed by our hook. It leaves no trace on the module."""
 
     def __init__(self, loader: Loader, hook: Callable[[ModuleType], None], recorder: Recorder) -> None:
         self._loader = loader

@@ -1,7 +1,7 @@
-"""Input: how long the program waits for the next element, and what its tf.data pipelines are made of.
+"""Input: how long the program waits for the next element, and what its tf.data pipelines consist of.
 
-Python iteration is timed at the iterator. Only the profiler's windows see a wait inside a compiled step; for those, the
-pipelines noted here say which of the user's lines made which stage.
+Python iteration is timed at the iterator. Only the profiler's windows see a wait inside a compiled step. For such
+waits, the pipelines noted here show which of the user's lines made which stage.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ T = TypeVar("T")
 _MAX_PIPELINES = 200
 _MAX_TUNINGS = 20
 _LOOK_EVERY = 64
-# When to ask tf.data how a pipeline ran: it takes a fifth of a millisecond.
+# When to ask tf.data how a pipeline ran: an answer takes a fifth of a millisecond.
 _LOOK_INSIDE = frozenset(8**power for power in range(1, 9))
 _PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 
 
 @dataclass
 class _Iteration:
-    """One live iterator."""
+    """A live iterator."""
 
     pipeline: Pipeline
-    # Drops this entry when the iterator goes.
+    # Drops this entry when the iterator goes away.
     gone: weakref.ref[DatasetIterator]
-    # A loop of Keras or of ours made it for itself: the program has no say in how long it lives.
+    # Whether a loop of Keras or of Stoker made the iterator, so that the program has no say in how long it lives.
     in_loop: bool = False
-    # It has not given its first element yet.
+    # Whether it has not given its first element yet.
     fresh: bool = True
 
 
@@ -60,7 +60,7 @@ class InputWait(Probe):
         self._origins: weakref.WeakKeyDictionary[Dataset, tuple[SiteKey | None, bool]] = (
             weakref.WeakKeyDictionary()
         )
-        # By id: a weak dictionary takes longer.
+        # By id: a weak dictionary is slower.
         self._iterations: dict[int, _Iteration] = {}
         self._tuning = False
         self.tunings: list[tuple[SiteKey | None, TuningRow]] = []
@@ -70,7 +70,7 @@ class InputWait(Probe):
 
         self._eager = tf.executing_eagerly
         self._no_model = tf.errors.OpError
-        # Where the function itself is differs from version to version.
+        # The place of the function itself differs from version to version.
         self._model_of = tf.data.experimental.get_model_proto
         self.replace(tf.data.Dataset, "__init__", self._dataset_creation)
         self.replace(iterators.iterator_type(), "__init__", self._iterator_creation)
@@ -88,7 +88,7 @@ class InputWait(Probe):
 
     @contextmanager
     def _enter_tuning(self) -> Iterator[None]:
-        """`stoker.tune` runs pipelines to time them: that is preparation, not the program waiting for its input."""
+        """Charge the pipelines that `stoker.tune` runs to start-up: the program is not waiting for its input."""
         if not self.active or not self.recorder.on_main_thread():
             yield
             return
@@ -102,7 +102,7 @@ class InputWait(Probe):
 
     @contextmanager
     def _keep_report(self, report: TuningRow) -> Iterator[None]:
-        """Keep what the tuner found, for the first few pipelines."""
+        """Keep the tuner's reports for the first few pipelines."""
         if self.active and len(self.tunings) < _MAX_TUNINGS:
             self.tunings.append((self.recorder.sites.caller()[0], report))
         yield
@@ -118,7 +118,7 @@ class InputWait(Probe):
     def _note_origin(self, dataset: Dataset) -> None:
         site, farthest = self.recorder.sites.caller()
         generator = _is_called_from("from_generator_op.py")
-        # What Keras builds around an array is its own affair; a Python source is the user's.
+        # What Keras builds around an array is its own affair. A Python source is the user's.
         self._origins[dataset] = (site if generator or farthest < KERAS_LOOP else None, generator)
 
     def _iterator_creation(self, original: Callable[..., None]) -> Callable[..., None]:
@@ -164,7 +164,7 @@ class InputWait(Probe):
         args: tuple[object, ...],
         kwds: dict[str, object],
     ) -> T:
-        """Count an element while measuring pauses; a long wait for it is measured all the same."""
+        """Count an element while measuring pauses. A long wait for the element is still measured."""
         started = clock.now_ns()
         element = original(iterator, *args, **kwds)
         ended = clock.now_ns()
@@ -175,7 +175,7 @@ class InputWait(Probe):
         return element
 
     def _teardown(self) -> Callable[[DatasetIterator], None]:
-        """Time an iterator that goes away: it waits for tf.data's autotuner, up to seconds."""
+        """Return a destructor that times an iterator's end, which waits for tf.data's autotuner, up to seconds."""
         recorder = self.recorder
 
         def delete(iterator: DatasetIterator) -> None:
@@ -214,7 +214,7 @@ class InputWait(Probe):
                 pipeline.sites[site] = pipeline.sites.get(site, 0) + 1
 
     def _read_model(self, iterator: DatasetIterator) -> list[tuple[str, int, int]]:
-        """The stages as the autotuner's model of the pipeline has them: name, elements, nanoseconds."""
+        """Return the stages in the autotuner's model of the pipeline: name, elements, nanoseconds."""
         if type(iterator).__name__ != "OwnedIterator":
             return []
         self.recorder.enter(INPUT)
@@ -255,7 +255,7 @@ class InputWait(Probe):
         return pipeline
 
     def _stages(self, dataset: Dataset) -> list[UserStage]:
-        """The chain of transformations, with all inputs of a dataset that has several, the first one first."""
+        """Return the chain of transformations, with all inputs of a dataset that has several, the first one first."""
         stages: list[UserStage] = []
         pending = [dataset]
         while pending and len(stages) < 50:
@@ -263,7 +263,7 @@ class InputWait(Probe):
             site, generator = self._origins.get(current, (None, False))
             name = type(current).__name__.strip("_").removesuffix("V2").removesuffix("Dataset")
             if generator:
-                # from_generator consists of several datasets: one stage stands for them all.
+                # `from_generator` consists of several datasets. One stage stands for all of them.
                 stages.append(UserStage("from_generator", site, python=True))
                 continue
             if name not in ("Options", "DatasetV1Adapter", "Model"):
@@ -273,7 +273,7 @@ class InputWait(Probe):
 
 
 def batch_size(dataset: Dataset) -> int:
-    """The batch size that the program gave to `batch()`, 0 if it never did."""
+    """Return the batch size that the program gave to `batch()`; 0 if it never did."""
     pending = [dataset]
     while pending:
         current = pending.pop()

@@ -1,4 +1,4 @@
-"""Keras: what `fit`, `evaluate` and `predict` do with the time, callback by callback, batch by batch."""
+"""Keras: what `fit`, `evaluate` and `predict` spend their time on, callback by callback, batch by batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from stoker.tf_internals.types import Callback, CallbackList, EpochIterator, Mod
 
 T = TypeVar("T")
 _MOST_EPOCHS = 1000
-# Calls of a callback of which it is counted how long they waited for a processor: the first ones, later one in so many.
+# A callback's waits for a processor are measured in its first calls, this many, and later in one call of as many.
 _SAMPLED_CALLS = 32
 _BATCH_HOOKS = tuple(
     f"on_{phase}batch_{moment}"
@@ -50,24 +50,24 @@ class CallbackTime:
     class_name: str
     hook: str
     site: SiteKey | None
-    # It is defined in the user's own files.
+    # Whether it is defined in the user's own files.
     own: bool
     calls: int = 0
     ns: int = 0
-    # Time of reads and checkpoints inside it, which are findings of their own.
+    # Time of reads and checkpoints inside the hook, which are findings of their own.
     elsewhere_ns: int = 0
-    # Of some of its calls: their time, and how long they waited for a processor.
+    # The time of some of its calls, and how long they waited for a processor.
     sampled_ns: int = 0
     waited_ns: int = 0
 
     @property
     def is_sampled(self) -> bool:
-        """Whether the next call is one of those."""
+        """Whether the next call is one of the sampled ones."""
         return self.calls < _SAMPLED_CALLS or not self.calls % _SAMPLED_CALLS
 
     @property
     def waited_share(self) -> float:
-        """The share of its time in which it waited for a processor."""
+        """The share of the sampled time in which the hook waited for a processor."""
         return min(1.0, self.waited_ns / self.sampled_ns) if self.sampled_ns else 0.0
 
 
@@ -79,13 +79,13 @@ class PredictCalls:
     rows: int = 0
     ns: int = 0
     graph_ns: int = 0
-    # Calls whose rows are a part of a larger array: the others were there already.
+    # Calls whose rows are a part of a larger array, so that the other rows already existed.
     from_arrays: int = 0
 
 
 @dataclass
 class FitCalls:
-    """Calls of `fit` and `evaluate` from one line: their whole time, and Keras' own Python and the graphs in it."""
+    """Calls of `fit` and `evaluate` from one line: their whole time, with Keras' own Python and the graphs in it."""
 
     calls: int = 0
     ns: int = 0
@@ -103,7 +103,7 @@ class EpochLogs:
 
 
 class KerasLoop(Probe):
-    """Understands Keras' loops on the main thread."""
+    """Follows Keras' loops on the main thread."""
 
     name = "keras"
 
@@ -115,7 +115,7 @@ class KerasLoop(Probe):
         self.fits: dict[SiteKey, FitCalls] = {}
         self.epochs: list[EpochLogs] = []
         self._trained = 0
-        # How many loops of Stoker's trainer are open: those keep their values themselves.
+        # How many loops of Stoker's trainer are open. Those keep their values themselves.
         self._own_loops = 0
         self._steps = steps
         self._batch_size = 0
@@ -126,9 +126,9 @@ class KerasLoop(Probe):
         self._wrapped: set[type] = set()
         self._before_call: list[int] = []
         self._call_began = 0
-        # Size of the variables that an eager optimizer updates.
+        # The size of the variables that an eager optimizer updates.
         self.variable_bytes = 0
-        # Called when an evaluation begins, with True, and when it ends.
+        # Called with True when an evaluation begins, and with False when it ends.
         self.on_evaluation: Callable[[bool], None] = lambda begins: None
 
     def attach_to_keras(self) -> None:
@@ -138,7 +138,7 @@ class KerasLoop(Probe):
 
         loops = keras_training.TensorFlowTrainer
         for name in ("fit", "evaluate", "predict"):
-            # Below Keras' traceback filter, as far as it has one here.
+            # Below Keras' traceback filter, if it has one here.
             self.replace(loops, name, partial(_refilter, keras_training.filter_traceback, self._loop, name))
         self.replace(*keras_training.epoch_iterator_creation(), self._epoch_iterator)
         callbacks = keras.callbacks.CallbackList
@@ -148,7 +148,7 @@ class KerasLoop(Probe):
         self.replace(callbacks, "on_train_batch_end", partial(self._batch_end, TRAINING, "fit"))
         self.replace(callbacks, "on_test_batch_end", partial(self._batch_end, INFERENCE, "evaluate"))
         self.replace(callbacks, "on_predict_batch_end", partial(self._batch_end, INFERENCE, "predict"))
-        # Not the list's hook: that one still has tensors, and turns them into numbers for its callbacks.
+        # Not the list's hook, which still has tensors, and turns them into numbers for its callbacks.
         self.replace(keras.callbacks.History, "on_epoch_end", self._epoch_end)
         self.replace(*keras_optimizers.application(), self._apply, pausable=True)
         self.replace(*keras_optimizers.application(), self._eager.wrap_dispatch, pausable=True)
@@ -166,7 +166,7 @@ class KerasLoop(Probe):
         )
 
     def join_call(self) -> None:
-        """Enter a `fit` that began before the probe came: a callback of it attached the probe."""
+        """Enter a `fit` that began before the probe was attached by one of its callbacks."""
         site, _ = self.recorder.sites.caller()
         if site is not None:
             # From now on, findings know that this line calls `fit`.
@@ -250,7 +250,7 @@ class KerasLoop(Probe):
 
     def _count(self, name: str, data: object, before: list[int], started: int, elapsed: int) -> None:
         recorder = self.recorder
-        # Not `nearer_than`: the loop's own frame is Keras' and stands between.
+        # Without `nearer_than`, because the loop's own Keras frame comes first.
         site, _ = recorder.sites.caller()
         if site is None:
             return
@@ -298,7 +298,7 @@ class KerasLoop(Probe):
         return init
 
     def _time_hooks(self, callback_type: type) -> None:
-        """Wrap the hooks a callback class defines itself, once. Keras' own bookkeeping is part of its loop."""
+        """Wrap, once, the hooks that a callback class itself defines. Keras' own bookkeeping is part of its loop."""
         for cls in callback_type.__mro__:
             if cls in self._wrapped or cls.__name__ in ("History", "ProgbarLogger", "Callback", "object"):
                 continue
@@ -335,7 +335,7 @@ class KerasLoop(Probe):
                 entry.calls += 1
                 entry.elsewhere_ns += totals[SYNC] + totals[CHECKPOINT] - elsewhere
 
-        # Keras asks its hooks whether they are the do-nothing defaults.
+        # Keras checks whether its hooks are the do-nothing defaults.
         call.__dict__.update(original.__dict__)
         setattr(call, "__wrapped__", original)  # noqa: B010 - a function has no such field to mypy
         return call
@@ -348,10 +348,10 @@ class KerasLoop(Probe):
         args: tuple[object, ...],
         kwds: dict[str, object],
     ) -> T:
-        """Run a hook while measuring pauses. Only what takes long is measured."""
+        """Run a hook while measuring pauses. Only a long hook is measured."""
         recorder = self.recorder
         started = clock.now_ns()
-        # A checkpoint inside it is measured for itself.
+        # A checkpoint inside the hook is measured separately.
         before = recorder.since
         result = original(callback, *args, **kwds)
         ended = clock.now_ns()
@@ -383,7 +383,7 @@ class KerasLoop(Probe):
         return end
 
     def _count_in_pause(self, count: StepCount, batch: int) -> None:
-        """Count the batches after the last one; a number that is not larger is one of the next epoch."""
+        """Count the batches since the last one. A number that is not larger belongs to the next epoch."""
         before, last = self._last_batch, self._find_last_batch(batch)
         steps = last - before if last > before else last + 1
         self._last_batch = last
@@ -396,7 +396,7 @@ class KerasLoop(Probe):
             self.recorder.on_wake()
 
     def _find_last_batch(self, batch: int) -> int:
-        # With several steps an execution, Keras names the last batch of a whole one at an epoch's end.
+        # With several steps per execution, Keras names the last batch of a whole execution at the end of an epoch.
         return min(int(batch), self._epoch_batches - 1) if self._epoch_batches else int(batch)
 
     def _count_batches(self, rank: int, source: str, batch: int) -> None:
@@ -415,17 +415,17 @@ class KerasLoop(Probe):
         return end
 
     def _note_epoch(self, epoch: int, logs: Mapping[str, object]) -> None:
-        # A tensor is left alone: to read it would be a sync of ours.
+        # Tensors are left alone, because reading one would be a sync of our own.
         values = {name: float(value) for name, value in logs.items() if isinstance(value, int | float)}
         if not values:
             return
         if len(self.epochs) >= _MOST_EPOCHS:
-            # The record is written every second: it keeps every second epoch of those before.
+            # The record is written every second, so only every second of the earlier epochs is kept.
             del self.epochs[:-1:2]
         self.epochs.append(EpochLogs(int(epoch) + 1, self._trained, values))
 
     def _measure_variables(self, optimizer: Optimizer) -> None:
-        # A Keras variable holds TensorFlow's as `value`; on a plain tf.Variable that is a method.
+        # A Keras variable holds TensorFlow's variable as `value`. On a plain tf.Variable, `value` is a method.
         variables = [
             v if callable(v.value) else v.value for v in keras_optimizers.trained_variables(optimizer)
         ]
@@ -436,7 +436,7 @@ class KerasLoop(Probe):
 
         def apply(optimizer: Optimizer, *args: object, **kwds: object) -> T:
             result = original(optimizer, *args, **kwds)
-            # While a function is traced, or inside fit, the step is counted elsewhere.
+            # While a function is traced, or inside `fit`, the step is counted elsewhere.
             if (
                 self.active
                 and not self._steps.keras_depth

@@ -1,7 +1,7 @@
-"""The user's loops, and when a new turn of one begins, seen from where on the stack events happen.
+"""The user's loops, and when a new turn of a loop begins, judged by where on the stack events happen.
 
 An event (a compiled call, an optimizer's update, a read) comes from one instruction in each of the user's frames. If
-that is the same instruction as at the last event, or an earlier one, a loop has gone round. Loops are found in the
+the instruction is the same as at the last event, or an earlier one, a loop has begun a new turn. Loops are found in the
 bytecode, so neither tracing nor the source is needed.
 """
 
@@ -18,7 +18,7 @@ from typing import NamedTuple
 from stoker.doctor.attach.sites import KERAS_LOOP, OWN_ROOT, USER, SiteKey, Sites
 
 _JUMPS = frozenset((*dis.hasjrel, *dis.hasjabs))
-# After these, the instruction that follows is not the next one that runs.
+# These instructions are not followed by the next instruction in the code.
 _NEVER_GO_ON = frozenset(
     {
         "JUMP_FORWARD",
@@ -31,27 +31,27 @@ _NEVER_GO_ON = frozenset(
         "RERAISE",
     }
 )
-# Functions and frames remembered: a program that keeps making new ones must not make us grow.
+# How many functions and frames are remembered. A program that keeps making new ones must not make Stoker grow.
 _MAX_KEPT = 2000
-# Keras' loops that train nothing: an eager op below them is part of what they cost.
+# Keras' loops that train nothing. An eager op below them is part of their cost.
 _INFERENCE = frozenset({"predict", "evaluate"})
-# Functions of Keras that are a step, or run steps.
+# Functions of Keras that are a step or run steps.
 _STEPS = ("fit", "train_step", "test_step", "train_on_batch", "test_on_batch")
-# Keras' function around every layer's `build`.
+# The function of Keras around every layer's `build`.
 _BUILD = "build_wrapper"
 _MAX_FRAMES = 12
 
 
 @dataclass(frozen=True)
 class UserLoop:
-    """A loop in one function: its file, line and function, and its instructions."""
+    """A loop in a function: its file, line and function, and its instructions."""
 
     file: str
     line: int
     function: str
     start: int
     end: int
-    # Needed several times a step, so computed once.
+    # Computed once, because it is needed several times a step.
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -67,15 +67,15 @@ class UserLoop:
 
 @dataclass
 class _LastEvent:
-    """Where the last event was, if in a loop of the innermost frame, and the loops around it."""
+    """The place of the last event, if it was in a loop of the innermost frame, and the loops around it."""
 
-    # Its id: frames must not be kept alive.
+    # The frame's id, because frames must not be kept alive.
     frame: int
     code: CodeType
     caller: tuple[int, int]
     here: int
     innermost: UserLoop
-    # What the next event in the innermost loop means: a new turn of that loop, or the same one.
+    # What the next event in the innermost loop shows: a new turn of that loop, or the same turn.
     next_turn: list[tuple[UserLoop, bool]]
     same_turn: list[tuple[UserLoop, bool]]
     # By instruction: whether `innermost` is its innermost loop.
@@ -90,7 +90,7 @@ class UserFrame(NamedTuple):
 
 
 def loops_of(code: CodeType) -> tuple[UserLoop, ...]:
-    """The loops of a function, inner ones before those around them."""
+    """Return the loops of a function, inner ones before those around them."""
     instructions = list(dis.get_instructions(code))
     jumps = [
         (one.argval, one.offset)
@@ -112,10 +112,10 @@ def loops_of(code: CodeType) -> tuple[UserLoop, ...]:
 
 
 def _heads(instructions: list[dis.Instruction], jumps: list[tuple[int, int]]) -> set[int]:
-    """The targets of backward jumps that lead to such a jump again.
+    """Return the targets of backward jumps from which such a jump can be reached again.
 
-    Leaving a `with` because of an exception may jump back, too, to what comes after it; nothing but the exception leads
-    there. Waiting for an awaited value jumps back to itself.
+    Other backward jumps are not loops. Leaving a `with` because of an exception may also jump back, to what comes after
+    it, which only the exception leads to. Waiting for an awaited value jumps back to itself.
     """
     following = {one.offset: after.offset for one, after in itertools.pairwise(instructions)}
     by_offset = {one.offset: one for one in instructions}
@@ -141,7 +141,7 @@ def _heads(instructions: list[dis.Instruction], jumps: list[tuple[int, int]]) ->
 
 
 def _join(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join ranges that overlap without one holding the other: they are two ways back to the top of one loop."""
+    """Join ranges that overlap without nesting: such ranges are two ways back to the top of one loop."""
     joined: list[tuple[int, int]] = []
     for start, end in ranges:
         last = next((i for i, (a, b) in enumerate(joined) if a <= start <= b < end), None)
@@ -153,7 +153,7 @@ def _join(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _caller_of(frame: FrameType) -> tuple[int, int]:
-    """The caller of a function and its instruction: another call may get the same frame again."""
+    """Return the caller of a function and its instruction, because another call may get the same frame again."""
     caller = frame.f_back
     return (id(caller), caller.f_lasti) if caller is not None else (0, 0)
 
@@ -170,9 +170,9 @@ class LoopTurns:
         self._last: _LastEvent | None = None
 
     def list_loops_around(self, again: bool = True) -> list[tuple[UserLoop, bool]]:
-        """The loops around the running line, innermost first, each with whether a new turn of it began.
+        """Return the loops around the running line, innermost first, each with whether a new turn of the loop began.
 
-        `again` says whether an event from the same instruction as the last one belongs to a new turn: one instruction
+        `again` says whether an event from the same instruction as the last event belongs to a new turn. One instruction
         may have several events, such as a print of three tensors.
         """
         frame: FrameType | None = sys._getframe(1)
@@ -185,7 +185,7 @@ class LoopTurns:
                 return known
         innermost = frame
         found: list[tuple[UserLoop, bool]] = []
-        # Whether the user's frame inside this one was entered again; the innermost has none inside.
+        # Whether the user's frame inside this one was entered again. The innermost frame has none inside.
         fresh, inside = again, False
         while frame is not None and left:
             code = frame.f_code
@@ -201,7 +201,7 @@ class LoopTurns:
         return found
 
     def _remember(self, frame: FrameType, found: list[tuple[UserLoop, bool]]) -> _LastEvent | None:
-        """What the next event means if it comes from the same innermost loop of the same frame."""
+        """Return what the next event shows if it comes from the same innermost loop of the same frame."""
         code, here, innermost = frame.f_code, frame.f_lasti, found[0][0]
         if innermost not in self.loops(code):
             return None
@@ -217,7 +217,7 @@ class LoopTurns:
         )
 
     def _follow(self, last: _LastEvent, frame: FrameType, again: bool) -> list[tuple[UserLoop, bool]] | None:
-        """The usual case, in which only the innermost loop has moved on; None if that is not certain."""
+        """Handle the usual case, in which only the innermost loop has moved on. Return None if that is not certain."""
         number, here = id(frame), frame.f_lasti
         if number != last.frame or frame.f_code is not last.code or _caller_of(frame) != last.caller:
             return None
@@ -234,10 +234,10 @@ class LoopTurns:
         return last.next_turn if turned else last.same_turn
 
     def stack(self, limit: int = _MAX_FRAMES) -> tuple[UserFrame, ...]:
-        """The user's frames, innermost first.
+        """Return the user's frames, innermost first.
 
-        Empty for what a loop does for itself (Stoker's, or `predict`), and where a layer is built: its weights are
-        drawn once, whoever needs them first.
+        Return none for work that a loop does for itself (Stoker's, or `predict`), and none while a layer is built: its
+        weights are drawn once, whatever needs them first.
         """
         found: list[UserFrame] = []
         frame: FrameType | None = sys._getframe(1)
@@ -248,7 +248,7 @@ class LoopTurns:
             if kind == KERAS_LOOP and not found:
                 if code.co_name in _INFERENCE or (not in_loop and code.co_filename.startswith(OWN_ROOT)):
                     return ()
-                # The user's line may have asked for eager steps; the rest of Keras' trainer serves whoever calls it.
+                # The user's line may have asked for eager steps. The rest of Keras' trainer works for any caller.
                 in_loop = in_loop or code.co_name in _STEPS
             if kind != USER and code.co_name == _BUILD:
                 return ()
@@ -259,7 +259,7 @@ class LoopTurns:
         return tuple(found)
 
     def loops(self, code: CodeType) -> tuple[UserLoop, ...]:
-        """The loops of a function, looked up once."""
+        """Return the loops of a function, looked up only once."""
         known = self._loops.get(code)
         if known is None:
             if len(self._loops) >= _MAX_KEPT:
@@ -270,9 +270,9 @@ class LoopTurns:
     def _look(
         self, frame: FrameType, code: CodeType, again: bool, inside: bool, found: list[tuple[UserLoop, bool]]
     ) -> bool:
-        """Look at one frame; `inside` says whether a generator runs inside it.
+        """Look at one frame. `inside` says whether a generator runs inside it.
 
-        Adds its loops to `found` and returns whether the frame was entered since the last event.
+        Add the frame's loops to `found`, and return whether the frame was entered since the last event.
         """
         loops = self.loops(code)
         here, number = frame.f_lasti, id(frame)
@@ -284,7 +284,7 @@ class LoopTurns:
             found += [(loop, True) for loop in loops if here in loop]
             return True
         before = known[1]
-        # `f(*(tf.constant(x) for x in row))`: one instruction exhausts the generator and calls the function.
+        # In `f(*(tf.constant(x) for x in row))`, one instruction exhausts the generator and calls the function.
         called = known[2] and not inside
         back = here < before or (here == before and again and not called)
         for loop in loops:
@@ -294,6 +294,6 @@ class LoopTurns:
                 found.append((loop, True))
                 continue
             found.append((loop, back))
-            # The inner loop has gone round, which explains it: the outer ones and the function go on.
+            # The inner loop has begun a new turn, which explains the event: the outer loops and the function go on.
             back = False
         return back

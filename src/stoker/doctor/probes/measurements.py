@@ -1,10 +1,10 @@
-"""What the probes know at one moment: a collection of parts, one from each probe that has something to say.
+"""What the probes know at one moment: a collection of parts, one from each probe that has something to report.
 
     for site, tally in m[ReadsPart].by_site.items(): ...
     m[Books].wall_ns
 
-A part is looked up by its type. It is declared by the probe that fills it, so a new probe changes nothing here. The
-part of a probe that did not run is the one with every default: nothing was seen.
+A part is looked up by its type. The probe that fills a part also declares it, so a new probe changes nothing here. The
+part of a probe that did not run has all defaults, which mean that nothing was seen.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ P = TypeVar("P", bound="ProbePart")
 
 @dataclass(frozen=True)
 class ProbePart:
-    """What one probe knows at one moment, as plain values. Every field of a subclass has a default: nothing seen.
+    """What one probe knows at one moment, as plain values. The default of every field means that nothing was seen.
 
     `stoker check` loads every stall, and a stall imports the parts it reads. So a part that stalls read lives in a
     module that imports neither TensorFlow nor the probe, nor `stoker.records` at its top.
     """
 
     def sites(self) -> Iterable[SiteKey]:
-        """The lines of the user's program in this part."""
+        """Return the lines of the user's program in this part."""
         return ()
 
     def tables(self, m: Measurements) -> dict[str, list[Any]]:
-        """The tables that the part writes into the record, by name; `m` holds the other parts."""
+        """Return the tables that the part writes into the record, by name; `m` holds the other parts."""
         return {}
 
 
@@ -52,15 +52,15 @@ class Measurements:
 
 @dataclass(frozen=True)
 class Books(ProbePart):
-    """The recorder's own part: nanoseconds by raw account, and what was noted."""
+    """The recorder's own part: nanoseconds by raw account, and the notes."""
 
     start_ns: int = 0
     wall_ns: int = 0
     totals: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    # Where on its line the call of a site stands.
+    # The column of each site's call on its line.
     columns: dict[SiteKey, int] = field(default_factory=dict)
-    # Time in pauses, which is estimated, and the standard error of that as a share.
+    # The estimated time in pauses, and the standard error of the estimate as a share.
     estimated_ns: int = 0
     estimate_error: float = 0.0

@@ -15,13 +15,13 @@ Point = tuple[float, int | None, int | None]
 
 @dataclass
 class MemoryHistory:
-    """Points spread evenly over the run. When there are too many, the larger of each pair is kept: peaks stay."""
+    """Points spread evenly over the run. If there are too many, the larger of each pair is kept, so that peaks stay."""
 
     points: list[Point] = field(default_factory=list)
     _every_s: float = 0.2
 
     def add(self, at_s: float, host: int | None, device: int | None) -> None:
-        """Add a point. One that is too close to the last point only raises it."""
+        """Add a point. A point too close to the last one only raises that."""
         point = (round(at_s, 3), host, device)
         if self.points and at_s - self.points[-1][0] < self._every_s:
             self.points[-1] = _take_larger(self.points[-1], point)
@@ -44,7 +44,7 @@ def _max(a: int | None, b: int | None) -> int | None:
 
 
 def resident_bytes() -> int | None:
-    """Resident memory of this process; None where the system has no /proc."""
+    """Return the resident memory of this process; None if the system has no /proc."""
     try:
         pages = int(_STATM.read_bytes().split()[1])
     except (OSError, ValueError, IndexError):

@@ -1,7 +1,7 @@
-"""The memory book: windows of the profiler in which every allocation is seen with its owner.
+"""The memory book: windows of the profiler that show every allocation with its owner.
 
-A window belongs to `ProfilerWindows`, which decides when one is due and pays for it out of the same budget. Between
-windows this probe only notes the lines that make layers, optimizers, variables and large tensors.
+A window belongs to `ProfilerWindows`, which decides when one is due and pays for it from the same budget. Between
+windows, this probe only notes the lines that make layers, optimizers, variables and large tensors.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from stoker.records import DeviceMemory, FailedAllocation
 from stoker.tf_internals import profiler
 from stoker.tf_internals.types import Tensor, TensorLike
 
-# A window is open for this many ticks of the program, but not longer than this. The software GPU emulates, slowly:
-# there it stays open as long as anything happens, and this much longer.
+# How many ticks of the program a window is open for, and for how long at most. The slow software GPU has a longer
+# limit, which starts anew whenever something happens.
 _TICKS = 3
 _MAX_WINDOW_S, _MAX_EMULATED_S = 1.5, 8.0
-# Building the graph of the first step may take this long; reading a window, this long.
+# How long the graph of the first step may take to build, and how long a window may take to read.
 _MAX_TRACE_S, _MAX_READ_S = 120.0, 20.0
 _FIRST_OPS = 20
 _LOOK_S = 0.01
-# A peak that is higher than this times the last one is worth a window at once, a few times in a run.
+# A peak this many times as high as the last one is worth a window at once, a few times in a run.
 _HIGHER = 1.01
 _MAX_EXTRA = 8
 
@@ -54,7 +54,8 @@ class MemoryBookProbe(Probe):
         self._births, self._scopes = Births(), Scopes()
         self._hooks = MakerHooks(recorder.sites, self._births, self._scopes, self._call_if_active)
         self._books: dict[str, DeviceMemory] = {}
-        # Of the window around the first step, in which variables are made. It counts only if no other comes.
+        # The books of the window around the first step, in which variables are made. They count only if no other window
+        # comes.
         self._first_books: dict[str, DeviceMemory] = {}
         self._failed: FailedAllocation | None = None
         self._validation = ValidationWatch()
@@ -64,7 +65,7 @@ class MemoryBookProbe(Probe):
         self._idle.set()
         self._has_keras = False
         self._extra = 0
-        # The highest peak of any device when the last window ended.
+        # The highest peak of any device at the end of the last window.
         self._seen_peak = 0
         self.windows = 0
 
@@ -90,17 +91,17 @@ class MemoryBookProbe(Probe):
         return self.active and self._device.kind != "CPU"
 
     def is_urgent(self) -> bool:
-        """Whether more memory is in use than any window has seen, and another window may show by whom."""
+        """Whether more memory is in use than any window has seen, and another window may show whose."""
         peak = self._device.gpu_memory_peak
         return bool(self._books) and self._extra < _MAX_EXTRA and peak > self._seen_peak * _HIGHER
 
     def wants_first(self) -> bool:
-        """Whether the program is about to make its first step: memory often runs out in it."""
+        """Whether the program is about to make its first step, in which memory often runs out."""
         begins = self.recorder.top == TRACE or self._eager.count > _FIRST_OPS
         return self.has_device and not self._tried_first and not self.windows and begins
 
     def take(self, record: Callable[[Callable[[threading.Event], None]], bytes | None]) -> None:
-        """Take a window and keep its books. `record` opens it, calls what waits, and gives the exported events."""
+        """Take a window and keep its books. `record` opens it, calls what waits, and returns the exported events."""
         is_first = self.wants_first()
         self._tried_first = True
         self._extra += self.is_urgent()
@@ -131,7 +132,7 @@ class MemoryBookProbe(Probe):
             self._seen_peak = self._device.gpu_memory_peak
 
     def note_failure(self, error: BaseException, interrupt: Callable[[], None]) -> None:
-        """The program ends because memory ran out: keep what was in it. `interrupt` ends an open window."""
+        """Keep what was in memory when the program ends because memory ran out. `interrupt` ends an open window."""
         refusal = next(filter(None, map(read_refusal, error_texts(error))), None)
         if refusal is None or not self.has_device:
             return
@@ -149,7 +150,7 @@ class MemoryBookProbe(Probe):
         self._failed = describe_failure(refusal, owner, site, book)
 
     def _usage(self, device: str) -> tuple[int, int]:
-        """Bytes in use on a device, and all it has."""
+        """Return the bytes in use on a device, and its capacity."""
         in_use = self._count_bytes(device, "current")
         rows = self._device.rows
         number = int(device.rpartition(":")[2])
@@ -158,7 +159,7 @@ class MemoryBookProbe(Probe):
         return in_use, limit or (books.capacity_bytes if books is not None else in_use)
 
     def note_evaluation(self, begins: bool) -> None:
-        """An evaluation begins or ends. One before the first training step says nothing about training."""
+        """Note that an evaluation begins or ends. One before the first training step shows nothing about training."""
         if self.has_device and self._steps.total():
             self.call_safely(self._note_peaks, begins)
 
@@ -173,7 +174,7 @@ class MemoryBookProbe(Probe):
         return {device: self._count_bytes(device, kind) for device in devices}
 
     def note_tensor(self, tensor: Tensor, value: TensorLike, size: int) -> None:
-        """Remember the line that makes a large tensor of host data."""
+        """Remember the line that makes a large tensor from host data."""
         if size >= LARGE_BYTES and self.has_device:
             self._births.note(tensor, self.recorder.sites.caller()[0])
 
@@ -188,18 +189,18 @@ class MemoryBookProbe(Probe):
             if interrupted.wait(_LOOK_S):
                 return
             now = (self._steps.total(), self._read_bytes_in_use())
-            # Several steps at once were made before: the loop has only now been recognised.
+            # Several steps at once were made before, and the loop has only now been recognised.
             ticks += now[0] > seen[0]
-            # As long as a graph is built, steps are made or memory is taken, the program gets on.
+            # The program makes progress as long as it builds a graph, makes steps or allocates memory.
             if self.recorder.top == TRACE or (emulated and now != seen):
                 until = time.monotonic() + longest
             seen = now
 
     def _read_bytes_in_use(self) -> int:
-        """What is in use on the software GPUs, now."""
+        """Return the bytes in use on the software GPUs now."""
         if self.recorder.meter is None:
             return 0
-        # Imported here: most programs have no software GPU, and would pay for it before they start.
+        # Imported here: most programs have no software GPU, and would have to wait for this at their start.
         from stoker.doctor import software_gpu
 
         return sum(device.memory_in_use for device in software_gpu.counters().devices)
@@ -216,7 +217,7 @@ class MemoryBookProbe(Probe):
                 books[device] = raise_run_peak(book, self._peak_of(device))
 
     def _peak_of(self, device: str) -> int:
-        """The highest peak of a device so far."""
+        """Return the highest peak of a device so far."""
         return self._count_bytes(device, "peak")
 
     def _count_bytes(self, device: str, kind: str) -> int:
@@ -225,5 +226,5 @@ class MemoryBookProbe(Probe):
         return int(tf.config.experimental.get_memory_info(device[1:])[kind])
 
     def _call_if_active(self, measure: Callable[..., Any], *args: object) -> Any:
-        """Call code of ours while this probe is in use; a fault in it disables the probe."""
+        """Call code of ours while this probe is in use. A failure in it disables the probe."""
         return self.call_safely(measure, *args) if self.active else None

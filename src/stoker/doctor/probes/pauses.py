@@ -1,12 +1,12 @@
-"""Pauses in measuring: a program with short steps is measured for a while, then only its steps are counted.
+"""Pauses in measuring: a program with short steps is measured for a while; then only its steps are counted.
 
-Looking at every call and every op of a step of one millisecond takes 50 microseconds, so it is not done at each step.
-A stretch of some hundred milliseconds is measured in full. Then comes a pause, until the run has grown by a tenth. Most
-patches are out while it lasts. Those that stay count the steps, time what is heavy and notice what is new.
+Looking at every call and every op of a step of one millisecond takes 50 microseconds, so not every step is measured. A
+stretch of a few hundred milliseconds is measured in full. Then comes a pause, until the run has grown by a tenth. Most
+patches are out during the pause. Those that stay count the steps, time whatever takes long, and notice what is new.
 
-What passes in a pause is estimated from the last stretches (stretches.py). Measured all the time are steps, traces,
-checkpoints, iterators that come and go, and any wait for input or callback that takes longer than several steps.
-Measuring resumes early if steps fail to come, or if a function is called that no stretch has seen.
+A pause is estimated from the last stretches (stretches.py). Steps, traces, checkpoints, iterators' beginnings and ends,
+and any wait for input or callback that takes longer than several steps are always measured. Measuring resumes early if
+steps fail to come, or if a function is called that no stretch has seen.
 
 A program whose steps take long, or whose steps are not understood, is measured without pauses.
 """
@@ -26,31 +26,31 @@ from stoker.doctor.probes.recorder import DISPATCH, HEAVY_NS, PYTHON, Recorder
 from stoker.doctor.probes.steps import LAYERS, StepCount, Steps
 from stoker.doctor.probes.stretches import Estimate, MeasuredStretch, Reader
 
-# How long the first stretch and later ones are, and of how many steps.
+# The length of the first stretch, the length of later ones, and the least number of steps in one.
 _FIRST_NS, _STRETCH_NS, _STRETCH_TICKS = 400_000_000, 200_000_000, 12
-# The first steps of a source are never in a pause: some of them are recorded for experiments.
+# The first steps of a source are never in a pause, because some of them are recorded for experiments.
 _EARLY_TICKS = 48
-# A pause ends when the run has grown by this share. It is at least so long, and as long as so many stretches.
+# A pause ends when the run has grown by this share. It has this least length, and is as long as this many stretches.
 _GROWTH, _PAUSE_NS, _PAUSE_STRETCHES = 0.1, 1_800_000_000, 9
-# An estimate rests on the last stretches, as long as their steps differ by no more than this share.
+# An estimate uses this many of the last stretches, as long as their steps differ by no more than this share.
 _KEPT, _SAME = 4, 0.3
-# A step this many times as long as usual has something in it that happens rarely.
+# A step this many times as long as usual contains something rare.
 _HEAVY_STEPS = 4
-# What probes take for a step and an op, roughly. There are no pauses if that is less than this share of the time.
+# Roughly what the probes take for a step and for an op. If that is below this share of the time, there are no pauses.
 _TICK_COST_NS, _OP_COST_NS, _WORTH = 50_000, 1_500, 0.01
-# A step of this length is measured without pauses.
+# Steps longer than this are measured without pauses.
 _LONG_STEP_NS = 250_000_000
-# After a stretch that led to no pause, and after a step from a source that is not reported.
+# The wait, in time after a stretch that led to no pause, and in steps after a source that is not reported.
 _RETRY_NS, _RETRY_TICKS = 1_000_000_000, 17
-# Steps that take up less than this share of the time in a pause: the program does something else.
+# If steps take up less than this share of the time in a pause, the program does something else.
 _STALLED = 0.25
 _MOST_TIMES = 64
-# What passes in a pause is put on the books when it is at least so many steps.
+# The events of a pause are put on the books when at least this many steps have passed.
 _POLLED_STEPS = 4
 
 
 class Pauses(Probe):
-    """Decides when measuring pauses, and puts what passes in a pause on the books."""
+    """Decides when measuring pauses, and puts what happens in a pause on the books."""
 
     name = "pauses"
 
@@ -58,25 +58,26 @@ class Pauses(Probe):
         super().__init__(recorder)
         self._steps = steps
         self._probes = tuple(probes)
-        # How to read the event that makes the steps of a source; None if nothing counts it.
+        # Returns how to read the event that makes the steps of a source; None if nothing counts that event.
         self.reader_of: Callable[[StepCount], Reader | None] = lambda count: None
-        # Eager ops so far.
+        # Reads the number of eager ops so far.
         self.ops: Reader = int
-        # Whether somebody needs measuring to go on.
+        # Whether measuring must go on.
         self.is_held: Callable[[], bool] = lambda: False
         self._stretch: MeasuredStretch | None = None
         self._kept: list[MeasuredStretch] = []
-        # How long a step took in each of the stretches.
+        # The time of a step in each of the stretches.
         self._step_times: deque[float] = deque(maxlen=_MOST_TIMES)
         self._estimate: Estimate | None = None
         self._not_before = self._skipped_ticks = 0
         self._until = self._extended_ns = 0
 
     def enable(self) -> None:
-        """Pause from now on whenever that is worth it."""
+        """Pause from now on whenever that is worthwhile."""
         self._steps.on_tick = lambda count, now: self.call_safely(self._step_ended, count, now)
         self.recorder.on_wake = self.end_pause
-        # A forked child has no heartbeat, which may hold the lock at that moment.
+        # A forked child has no heartbeat thread. In the parent, that thread may hold the lock at the moment of the
+        # fork.
         os.register_at_fork(after_in_child=self._renew_lock)
 
     def _renew_lock(self) -> None:
@@ -84,12 +85,12 @@ class Pauses(Probe):
 
     def fail(self, error: BaseException) -> None:
         self._steps.on_tick = None
-        # The next event ends the pause, if there is one; another never comes.
+        # The next event ends the pause, if there is one. No other pause follows.
         self.recorder.is_due = True
         super().fail(error)
 
     def _step_ended(self, count: StepCount, now: int) -> None:
-        """A step has ended: begin a stretch, go on with it, or end it."""
+        """Begin a stretch at the end of a step, continue it, or end it."""
         stretch = self._stretch
         if stretch is None:
             if self._estimate is None and now >= self._not_before:
@@ -134,7 +135,7 @@ class Pauses(Probe):
         return recorder.depth == 0 and recorder.top == PYTHON
 
     def _end(self, stretch: MeasuredStretch, now: int) -> None:
-        """A stretch is complete: pause, if that is worth it and the steps are understood."""
+        """End a stretch, and pause if that is worthwhile and the steps are understood."""
         stretch.end(self._probes, self.recorder, self.ops())
         cost = stretch.ticks * _TICK_COST_NS + stretch.ops * _OP_COST_NS
         drivers = stretch.find_drivers(self.reader_of)
@@ -172,27 +173,27 @@ class Pauses(Probe):
                 count.skip_time()
 
     def poll(self) -> None:
-        """Keep the books of a pause up to date, and have the next event end it when it is time."""
+        """Keep the books of a pause up to date, and let the next event end the pause when it is time."""
         with self.recorder.lock:
             estimate = self._estimate
             if estimate is None or clock.now_ns() - self._extended_ns < _POLLED_STEPS * estimate.step_ns:
                 return
             if self.call_safely(self._extend, estimate):
                 self.recorder.is_due = True
-                # Whatever comes next, not only the next step.
+                # Any next event ends the pause, not only the next step.
                 for probe in self._probes:
                     probe.resume()
             elif self._extended_ns >= self._until:
                 self.recorder.is_due = True
 
     def bring_up_to_date(self, ended: bool) -> None:
-        """Put what has passed of a pause on the books. Safe to call from another thread."""
+        """Put the pause so far on the books. Safe to call from another thread."""
         with self.recorder.lock:
             if self._estimate is not None:
                 self.call_safely(self._extend, self._estimate, ended)
 
     def _extend(self, estimate: Estimate, ended: bool = False) -> bool:
-        """Account for the pause up to now; returns whether the program has stopped stepping."""
+        """Account for the pause up to now. Return whether the program has stopped stepping."""
         recorder = self.recorder
         elapsed, now = recorder.read_unaccounted()
         ticks, counts = estimate.count_steps(recorder)
@@ -210,7 +211,7 @@ class Pauses(Probe):
 
 
 def _standard_error(times: Sequence[float]) -> float:
-    """The standard error of the mean, as a share of it."""
+    """Return the standard error of the mean, as a share of the mean."""
     if len(times) < 2:
         return 0.0
     return statistics.stdev(times) / math.sqrt(len(times)) / statistics.mean(times)

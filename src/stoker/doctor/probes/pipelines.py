@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
 
-# The name of a span in which a new iterator returned its first element: nothing could have been ready.
+# The name of a span in which a new iterator returned its first element, which could not have been ready.
 FIRST_ELEMENT = "first element"
 # A generator that takes more than this share of a pipeline's work is the slow stage.
 _MUCH_PYTHON = 0.25
-# Buffers: a missing element is waited for here, but the slow stage lies below.
+# Buffers: the wait for a missing element shows here, but the slow stage lies below.
 BUFFERS = frozenset({"Prefetch", "Root", "Model"})
 
 
 @dataclass
 class UserStage:
-    """One transformation of a pipeline, as the user wrote it and where."""
+    """One transformation of a pipeline, as the user wrote it, and its line."""
 
     name: str
     site: SiteKey | None
-    # It runs Python: from_generator, py_function, numpy_function.
+    # Whether it runs Python: from_generator, py_function, numpy_function.
     python: bool = False
-    # It has num_parallel_calls, or overlaps by nature.
+    # Whether it has num_parallel_calls, or overlaps by nature.
     parallel: bool = False
 
 
@@ -38,13 +38,13 @@ class Pipeline:
     iterators: int = 0
     elements: int = 0
     wait_ns: int = 0
-    # Waiting for the first element of each iterator, which nothing could overlap.
+    # The wait for the first element of each iterator, which nothing could overlap.
     first_ns: int = 0
-    # Iterators that the program made itself and that were torn down: no step waits for that, but the program does.
+    # Iterators that the program made itself and that were torn down. No step waits for that, but the program does.
     teardowns: int = 0
     teardown_ns: int = 0
     # The pipeline as tf.data ran it, with what it rewrote and injected: name, elements and nanoseconds of each stage
-    # from the root down. Empty where tf.data does not tell.
+    # from the root down. Empty if tf.data does not report them.
     ran: list[tuple[str, int, int]] = field(default_factory=list)
     sites: dict[SiteKey, int] = field(default_factory=dict)
 
@@ -58,13 +58,13 @@ class StageTime:
 
 
 def does_make_ahead(pipeline: Pipeline) -> bool:
-    """Whether elements are made before they are asked for: as the pipeline ran, or else as it was written."""
+    """Whether elements are made before they are requested, in the pipeline as it ran, or else as it was written."""
     names = [name for name, _, _ in pipeline.ran] or [stage.name for stage in pipeline.stages]
     return any(name.startswith(("Prefetch", "Parallel", "MapAndBatch")) for name in names)
 
 
 def find_slow_stage(stages: dict[str, StageTime]) -> str | None:
-    """The path of the stage in which the pipeline spends most of its own time, leaving out buffers."""
+    """Return the path of the stage on which the pipeline spends most of its own time, leaving out buffers."""
     own: defaultdict[str, int] = defaultdict(int)
     for path, stage in stages.items():
         if stage_name(path) not in BUFFERS:
@@ -73,9 +73,9 @@ def find_slow_stage(stages: dict[str, StageTime]) -> str | None:
 
 
 def slowest(own: Mapping[str, float]) -> str | None:
-    """The slow one of these stages, given their own time: a generator if it takes a good part of it.
+    """Return the slow one of these stages, given their own times: a generator if it takes a good part of the total.
 
-    The stages behind a generator handle its rows one by one as well.
+    The stages behind a generator handle its rows one by one, too.
     """
     much = _MUCH_PYTHON * sum(own.values())
     python = [path for path, time in own.items() if is_generator(path) and time > much]
@@ -83,10 +83,10 @@ def slowest(own: Mapping[str, float]) -> str | None:
 
 
 def is_generator(path: str) -> bool:
-    """Whether a stage is the one TensorFlow builds for from_generator."""
+    """Whether a stage is the one that TensorFlow builds for from_generator."""
     return "Generator" in path
 
 
 def stage_name(path: str) -> str:
-    """`Iterator::Root::Prefetch::BatchV2` is `Batch`."""
+    """Return the short name of a stage: `Iterator::Root::Prefetch::BatchV2` is `Batch`."""
     return path.rsplit("::", 1)[-1].removesuffix("V2").removesuffix("V3")

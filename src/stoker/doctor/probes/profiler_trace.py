@@ -1,7 +1,7 @@
 """Reading a window of TensorFlow's profiler: what the graph, the eager ops and the input pipeline really did.
 
-A window is a trace: threads with named intervals. This module knows the names and turns them into a few sums; it keeps
-nothing of the trace.
+A window is a trace: threads with named intervals. This module knows the names and turns the intervals into a few sums;
+it keeps nothing of the trace.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ _Event = tuple[int, int, str, str]
 # By device and thread: the thread's name and its events in order of their start.
 Threads = dict[tuple[str, int], tuple[str, list[_Event]]]
 
-# `Repeat[77]`: the number of the input a stage is reading; the stage is the same.
+# `Repeat[77]` has the number of the input that a stage is reading. The stage is the same for all numbers.
 _ELEMENT = re.compile(r"\[\d+\]")
 
-# Events of which there are many and nothing is learnt.
+# Frequent events that show nothing.
 _IRRELEVANT = ("ThreadpoolListener", "TFE_DeleteTensorHandle", "EagerCopyToDevice", "ValidateInput")
 
-# Of this many kernels that ran at the same place of a step, at least one had its processor to itself. Where there are
-# fewer, kernels of one op may differ this many times by their shapes; one that took longer had lost its processor.
+# Of this many kernels that ran at the same place of a step, at least one had its processor to itself. Kernels of an op
+# at places with fewer may take this many times as long, because of their shapes; a kernel that took longer had lost its
+# processor.
 _ENOUGH = 3
 _OTHER_SHAPES = 4
-# A kernel that takes this long divides its work among all processors by itself.
+# A kernel that takes this long divides its own work among all processors.
 _WIDE_NS = 100_000
 
 
@@ -43,12 +44,12 @@ class WindowSummary(WindowSums):
     stages: dict[str, StageTime] = field(default_factory=dict)
 
     def sums(self) -> WindowSums:
-        """The sums alone, which a record keeps."""
+        """Return the sums alone, which a record keeps."""
         names = [item.name for item in fields(WindowSums) if item.name != "stages"]
         return WindowSums(**{name: getattr(self, name) for name in names})
 
     def add(self, other: WindowSummary) -> None:
-        """Add another window."""
+        """Add the sums of another window."""
         for item in fields(WindowSums):
             mine = getattr(self, item.name)
             if isinstance(mine, int):
@@ -60,7 +61,7 @@ class WindowSummary(WindowSums):
 
 
 def summarise(threads: Threads, window_ns: int) -> WindowSummary:
-    """The sums of one window, from its events by thread."""
+    """Return the sums of one window, from its events by thread."""
     graph: list[Interval] = []
     waits: list[Interval] = []
     exchanges: list[Interval] = []
@@ -106,7 +107,7 @@ def summarise(threads: Threads, window_ns: int) -> WindowSummary:
 
 
 def group_by_thread(trace: ProtoMessage) -> Threads:
-    """Events by device and thread, as (start, end, name, long name), in order of their start."""
+    """Return the events by device and thread, as (start, end, name, long name), in order of their start."""
     names = {
         (device_id, resource_id): (device.name, resource.name)
         for device_id, device in trace.devices.items()
@@ -129,9 +130,9 @@ def group_by_thread(trace: ProtoMessage) -> Threads:
 
 
 def _is_kernel(name: str, detail: str) -> bool:
-    """Whether an event is an executor's thread at work.
+    """Whether an event shows an executor's thread at work.
 
-    Only costly kernels have events of their own, with `node:Op` as long name; cheap ones run inside `Process`.
+    Only costly kernels have events of their own, with `node:Op` as the long name; cheap ones run inside `Process`.
     """
     if name == "ExecutorState::Process":
         return True
@@ -143,7 +144,7 @@ def _is_kernel(name: str, detail: str) -> bool:
 
 
 def _eager_kernels(summary: WindowSummary, events: list[_Event]) -> list[tuple[str, int, int]]:
-    """Add up the eager ops of one thread; returns their names and the intervals in which their kernels ran."""
+    """Add up the eager ops of one thread. Return their names, with the intervals in which their kernels ran."""
     kernels: list[tuple[str, int, int]] = []
     op_end, op_start, run, waits, op = 0, 0, 0, False, ""
 
@@ -173,12 +174,12 @@ def _eager_kernels(summary: WindowSummary, events: list[_Event]) -> list[tuple[s
 
 
 def _find_quickest(durations: list[int]) -> int:
-    """The tenth percentile: how long it takes when nothing slows it down."""
+    """Return the tenth percentile: the duration if nothing slows the work down."""
     return sorted(durations)[len(durations) // 10] if durations else 0
 
 
 def _sum_calm_durations(kernels: list[tuple[str, int]]) -> tuple[int, int]:
-    """The sum of the kernels' durations on a calm machine, and the part of it in long kernels.
+    """Return the sum of the kernels' durations on a calm machine, and the part of it in long kernels.
 
     Each kernel counts as long as the quicker quarter of those that ran between the same two neighbours. A step runs the
     same ops in the same order each time, so neighbours tell apart kernels of one op with different shapes.
@@ -186,7 +187,7 @@ def _sum_calm_durations(kernels: list[tuple[str, int]]) -> tuple[int, int]:
     names = ["", *(name for name, _ in kernels), ""]
     alike: defaultdict[tuple[str, str, str], list[int]] = defaultdict(list)
     for place, (name, duration) in enumerate(kernels):
-        # Creating a pipeline is not part of a step: it starts functions and threads, and takes as long as a thousand
+        # Creating a pipeline is not part of a step. It starts functions and threads, and takes as long as a thousand
         # kernels.
         if "Dataset" not in name and "Iterator" not in name:
             alike[names[place], name, names[place + 2]].append(duration)
@@ -211,7 +212,7 @@ def _find_lower_quartile(durations: list[int]) -> int:
 
 
 def _measure_cover(outer: list[Interval], inner: list[Interval]) -> list[int]:
-    """How much of each outer interval the inner ones cover; both lists are disjoint and in order."""
+    """Return how much of each outer interval the inner ones cover. Both lists are disjoint and in order."""
     covered, j = [], 0
     for start, end in outer:
         total = 0
@@ -223,7 +224,7 @@ def _measure_cover(outer: list[Interval], inner: list[Interval]) -> list[int]:
 
 
 def _add_stages(stages: dict[str, StageTime], events: list[_Event]) -> None:
-    """Add the self time of each pipeline stage on one thread: its intervals without the stages it called there."""
+    """Add the self time of each pipeline stage on one thread: its intervals without the stages that it called there."""
     open_stages: list[tuple[int, str]] = []
     for start, end, name, detail in gently(events):
         if not name.startswith("Iterator::"):
@@ -240,7 +241,7 @@ def _add_stages(stages: dict[str, StageTime], events: list[_Event]) -> None:
 
 
 def merge(intervals: Iterable[Interval]) -> list[Interval]:
-    """The union, as disjoint intervals in order."""
+    """Return the union, as disjoint intervals in order."""
     merged: list[Interval] = []
     for start, end in sorted(intervals):
         if merged and start <= merged[-1][1]:
@@ -252,7 +253,7 @@ def merge(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def intersect(a: list[Interval], b: list[Interval]) -> list[Interval]:
-    """The common part of two lists of disjoint intervals in order."""
+    """Return the common part of two lists of disjoint intervals in order."""
     common: list[Interval] = []
     i = j = 0
     while i < len(a) and j < len(b):
@@ -267,5 +268,5 @@ def intersect(a: list[Interval], b: list[Interval]) -> list[Interval]:
 
 
 def length(intervals: list[Interval]) -> int:
-    """Total length of disjoint intervals."""
+    """Return the total length of disjoint intervals."""
     return sum(end - start for start, end in intervals)

@@ -1,7 +1,7 @@
 """Windows of TensorFlow's own profiler, taken now and then while the program steps.
 
 A trace of the whole run would grow without bound. A window of a few steps every few seconds shows the same proportions
-at a small, known cost. If the program uses the profiler itself, ours steps aside.
+at a small, known cost. If the program uses the profiler itself, Stoker's sessions step aside.
 
 A worker that exchanges with others has no windows: they could crash it. `exchange_meter` says why.
 """
@@ -33,23 +33,24 @@ from stoker.tf_internals.types import ProfilerSession
 
 T = TypeVar("T")
 _MIN_WINDOW_S, _MAX_WINDOW_S = 0.04, 1.5
-# As long as the length of a step is unknown. A shorter window would see only a piece of a long eager step.
+# The length of a window while the length of a step is unknown. A shorter one would see only a piece of a long eager
+# step.
 _FIRST_WINDOW_S = 0.25
 _TICKS_PER_WINDOW = 3
 # A pipeline of single rows makes hundreds of thousands of events a second, and reading one takes 5 us. A window that
-# may have more than this many ends as soon as it has seen a whole step, which is between two ends of a step.
+# may have more than this many ends once it has seen a whole step, which lies between two ends of a step.
 _MAX_EVENTS, _ENDS_OF_A_STEP = 40_000, 2
-# A window this short never has too many. How often a longer one is looked at.
+# A window this short never has too many events. How often a longer window is checked.
 _SHORT_S, _LOOK_S = 0.15, 0.01
 # The share of the run's time that windows and reading them may take.
 _BUDGET = 0.01
 _WINDOW_SLOWDOWN = 0.15
 _MIN_PAUSE_S = 1.0
-# A long run needs no more windows than this: the next one comes when the run has grown by this share.
+# A long run needs no more windows than this: the next window comes when the run has grown by this share.
 _GROWTH = 0.05
-# Until this many steps or eager ops have passed, what runs is warm-up.
+# Until this many steps or eager ops have passed, the program is warming up.
 _WARM_STEPS, _WARM_OPS = 3, 500
-# The program may make a session now and start it a little later.
+# The program may make a session now and start the session a little later.
 _GRACE_NS = 1_000_000_000
 _FOREVER_NS = 1 << 63
 _ASIDE = "the program uses TensorFlow's profiler itself: ours stepped aside"
@@ -78,7 +79,7 @@ class ProfilerWindows(Probe):
         self._session: ProfilerSession | None = None
         self._aside_until = 0
         self._next_ns = 0
-        # Of the last window; None before the first.
+        # The last window's; None before the first.
         self._events_per_s: float | None = None
         # Steps and eager ops at the last poll.
         self._seen = (0, 0)
@@ -97,15 +98,15 @@ class ProfilerWindows(Probe):
 
     def poll(self) -> None:
         """Take a window if one is due and the program is stepping."""
-        # A GPU's work takes no processor time: there the meter would take it for waiting.
+        # A GPU's work takes no processor time, so the meter would mistake it for waiting.
         if not self._exchanges.on and not self._memory.has_device:
             self._exchanges.on = distribution.has_peers()
         if self.recorder.meter is not None and not self._memory.has_device:
-            # The profiler would see the emulation, not the modelled device: only allocations are real.
+            # The profiler would see the emulation, not the modelled device. Only allocations are real.
             return
         if self.active and self._memory.wants_first() and not self._must_wait():
             self.call_safely(self._take_memory)
-            # Seeing the first step is not paid for: the windows that follow come as they would have.
+            # The first step's window does not count towards the budget: the following windows come as they would have.
             self._next_ns = 0
             return
         now = clock.real_ns()
@@ -131,7 +132,7 @@ class ProfilerWindows(Probe):
         return wanted and not self._must_wait()
 
     def interrupt(self) -> None:
-        """End an open window now; what it has seen is kept."""
+        """End an open window now, and keep what it has seen."""
         self._interrupted.set()
 
     def measure(self, ended: bool) -> WindowsPart:
@@ -151,7 +152,7 @@ class ProfilerWindows(Probe):
         return emulated or self._memory.is_urgent() or self._memory.windows < self.summary.windows
 
     def _take_memory(self) -> None:
-        """Take a window of allocations, and pay for it as for any other."""
+        """Take a window of allocations, which counts towards the budget like any other."""
         started, reading = clock.real_ns(), time.thread_time_ns()
         open_ns = 0
 
@@ -169,7 +170,7 @@ class ProfilerWindows(Probe):
                 with self._lock:
                     if not self._export():
                         return None
-                # There is no file if nothing was seen.
+                # The file does not exist if nothing was seen.
                 file = next(Path(folder).rglob("*.xplane.pb"), None)
                 return None if file is None else file.read_bytes()
 
@@ -221,13 +222,13 @@ class ProfilerWindows(Probe):
         self._postpone_next(cost)
 
     def _postpone_next(self, cost_ns: int) -> None:
-        """Put the next window off, by what this one cost and by the age of the run."""
+        """Postpone the next window according to the cost of this one and the age of the run."""
         now = clock.real_ns()
         age = int((clock.now_ns() - self.recorder.start_ns) * _GROWTH)
         self._next_ns = now + max(int(cost_ns / _BUDGET), int(_MIN_PAUSE_S * 1e9), age)
 
     def _wait(self, seconds: float) -> None:
-        """Keep the window open this long, or only for a whole step if it may have too many events."""
+        """Keep the window open this long, or only for a whole step if there may be too many events."""
         few = self._events_per_s is not None and self._events_per_s * seconds <= _MAX_EVENTS
         if few or seconds <= _SHORT_S:
             self._interrupted.wait(seconds)
@@ -239,7 +240,7 @@ class ProfilerWindows(Probe):
                 return
 
     def _stop(self) -> bytes | None:
-        """End the open session; returns None if the program's own profiler has taken over."""
+        """End the open session. Return None if the program's own profiler has taken over."""
         session, self._session = self._session, None
         if session is None:
             return None
@@ -247,7 +248,7 @@ class ProfilerWindows(Probe):
             return bytes(session.stop())
 
     def _export(self) -> bool:
-        """End the open session and write its events; false if the program's own profiler has taken over."""
+        """End the open session and write its events. Return False if the program's own profiler has taken over."""
         session, self._session = self._session, None
         if session is None:
             return False
@@ -256,7 +257,7 @@ class ProfilerWindows(Probe):
         return True
 
     def _step_aside(self, for_good: bool, original: Callable[..., T]) -> Callable[..., T]:
-        """Wrap what the program uses the profiler with: end our session first, and let the program have it."""
+        """Wrap a function by which the program uses the profiler: end our session first, then call the function."""
 
         def begin(*args: object, **kwds: object) -> T:
             with self._lock:
@@ -269,7 +270,7 @@ class ProfilerWindows(Probe):
         return begin
 
     def _end_before(self, join: Callable[..., T]) -> Callable[..., T]:
-        """Wrap what makes a process a worker: an open session ends before."""
+        """Wrap a function that makes a process a worker: end an open session first."""
 
         def enable(*args: object, **kwds: object) -> T:
             with self._lock:
@@ -285,7 +286,7 @@ class ProfilerWindows(Probe):
 
 
 def log_silencer() -> Callable[[], AbstractContextManager[None]]:
-    """A context manager in which TensorFlow's C++ side logs errors only.
+    """Return a context manager in which TensorFlow's C++ side logs only errors.
 
     Starting a profiler session writes several lines to stderr that the program would not have written.
     """

@@ -26,8 +26,8 @@ from stoker.doctor.probes.spans import Window
 if TYPE_CHECKING:
     from stoker.doctor.software_gpu import Meter
 
-# Accounts as list indexes: the probes charge them millions of times. Two are raw: time inside a compiled
-# function and inside eager ops, which the profiler's windows later divide into compute, input and dispatch.
+# Accounts as list indices, because the probes charge them millions of times. Two are raw: the time inside compiled
+# functions and the time inside eager ops, which the profiler's windows later divide into compute, input and dispatch.
 STARTUP, TRACE, INPUT, TRANSFER, SYNC, CHECKPOINT, PYTHON, DISPATCH, GRAPH, EAGER, TEARDOWN = range(11)
 ACCOUNT_NAMES = (
     "startup",
@@ -42,18 +42,18 @@ ACCOUNT_NAMES = (
     "eager",
     "teardown",
 )
-# Time in a pause (pauses.py), before it is shared out among the accounts.
+# The time in a pause (pauses.py), before it is shared out among the accounts.
 PAUSED = len(ACCOUNT_NAMES)
-# What takes so long is measured in a pause, too.
+# An event that takes this long is measured even in a pause.
 HEAVY_NS = 20_000_000
 
-# A program that makes new sites without end (generated code) must not make us grow without end.
+# A program that endlessly makes new sites (generated code) must not make Stoker grow endlessly.
 MAX_SITES = 2000
 
 
 @dataclass(kw_only=True)
 class Placed:
-    """When something happened, counted in steps: in how many different ones, and after which one last."""
+    """When something happened, counted in steps: in how many different steps, and after which step last."""
 
     between: int = 0
     last_step: int = -1
@@ -61,56 +61,56 @@ class Placed:
 
 @dataclass
 class Tally(Placed):
-    """What one probe saw at one site."""
+    """What a probe saw at one site."""
 
     count: int = 0
     ns: int = 0
     wait_ns: int = 0
     lost_ns: int = 0
-    # Waiting for a processor that other programs had; 0 where the probe does not say.
+    # The time of waiting for a processor that other programs had; 0 if the probe does not report it.
     queued_ns: int = 0
     bytes: int = 0
     # Copies of the same array as the first one.
     same: int = 0
-    # When the first event and the last one ended; 0 where the probe does not say.
+    # When the first event and the last one ended; 0 if the probe does not report that.
     first_end_ns: int = 0
     last_end_ns: int = 0
-    # Shape, dtype, how it was read and the like, of the first event only.
+    # Shape, dtype, how the value was read and the like, of the first event only.
     detail: dict[str, Any] = field(default_factory=dict)
 
 
 class Recorder:
-    """The books. One per process; probes hold a reference to it."""
+    """The books: one recorder per process, to which probes hold a reference."""
 
     def __init__(self, start_ns: int, sites: Sites) -> None:
         self.start_ns = start_ns
         self.sites = sites
-        # By account, and last what is not shared out yet; `spread` is what was, in the current pause.
+        # By account, with unshared time last; `spread` is what has been shared out in the current pause.
         self.totals = [0] * (PAUSED + 1)
         self.spread = [0] * (PAUSED + 1)
         self.since = start_ns
         self.top = STARTUP
         self.main_thread = threading.main_thread().ident
-        # Steps that have ended, from any source but reads.
+        # The number of steps that have ended, from any source but reads.
         self.steps = 0
         # Start of the first device work after the last sync. Between the two the device is idle.
         self.first_dispatch_ns = 0
         self.last_sync_end_ns = 0
-        # Tells what one call did to a software GPU; None without one.
+        # Measures what one call did to a software GPU; None without one.
         self.meter: Meter | None = None
-        # Nanoseconds of work still queued on the device; None where it does not tell.
+        # Returns the nanoseconds of work still queued on the device; None if the device does not report that.
         self.queued: Callable[[], int] | None = None
-        # The window of spans that is open now and then, for a few steps.
+        # The window of spans, opened now and then for a few steps.
         self.window: Window | None = None
         self.tallies: dict[str, dict[SiteKey, Tally]] = {}
         self.notes: list[str] = []
         self.versions: dict[str, str] = {}
-        # Pauses: what ends one, whether one is on and the next event has to end it, and what is heavy. The lock is for
-        # another thread, which keeps the books of a pause.
+        # For pauses: what ends one; whether one is on, and whether the next event must end it; and which events are
+        # heavy. The lock is for another thread, which keeps the books of a pause.
         self.on_wake: Callable[[], None] = lambda: None
         self.in_pause = self.is_due = False
         self.heavy_ns = HEAVY_NS
-        # Time that was estimated, and the standard error of that as a share.
+        # The estimated time, and the standard error of the estimate as a share.
         self.estimated_ns = 0
         self.estimate_error = 0.0
         self.lock = threading.RLock()
@@ -122,7 +122,7 @@ class Recorder:
         return threading.get_ident() == self.main_thread
 
     def enter(self, account: int) -> int:
-        """Open a span on the main thread; returns the time."""
+        """Open a span on the main thread and return the time."""
         now = clock.now_ns()
         top = self.top
         self.totals[top] += now - self.since
@@ -134,18 +134,19 @@ class Recorder:
         return now
 
     def leave(self) -> int:
-        """Close the innermost span; returns the time."""
+        """Close the innermost span and return the time."""
         now = clock.now_ns()
         self.totals[self.top] += now - self.since
         if self.window is not None:
             self.window.add(self.since, now, self.top)
         self.since = now
-        # A KeyboardInterrupt can fall between any two lines: the stack may be short, never the program broken.
+        # A KeyboardInterrupt can fall between any two lines. The stack may then be too short, but the program must not
+        # break.
         self.top = self._stack.pop() if self._stack else PYTHON
         return now
 
     def rebase(self, account: int) -> None:
-        """Change the account of time outside all spans: start-up is over."""
+        """Change the account of time outside all spans, because start-up is over."""
         now = clock.now_ns()
         if self._stack:
             self._stack[0] = account
@@ -156,11 +157,11 @@ class Recorder:
 
     @property
     def depth(self) -> int:
-        """How many spans are open."""
+        """The number of open spans."""
         return len(self._stack)
 
     def pause(self) -> int:
-        """Begin a pause in the innermost span; returns the time."""
+        """Begin a pause in the innermost span and return the time."""
         now = clock.now_ns()
         self.totals[self.top] += now - self.since
         self.since, self.top = now, PAUSED
@@ -168,7 +169,7 @@ class Recorder:
         return now
 
     def resume(self, account: int) -> None:
-        """End the pause: what it was shared out to goes on the accounts, and from here on time is on this one."""
+        """End the pause: put what was shared out on the accounts, and charge the time from here on to this one."""
         if self.top == PAUSED:
             now = clock.now_ns()
             self.totals[PAUSED] += now - self.since
@@ -190,13 +191,13 @@ class Recorder:
         return True
 
     def charge(self, account: int, started: int, ended: int) -> None:
-        """Put an event of a pause on its account: it was too heavy to be estimated."""
+        """Put an event of a pause on its account, because it was too heavy to be estimated."""
         self.totals[PAUSED] += started - self.since
         self.totals[account] += ended - started
         self.since = ended
 
     def read_unaccounted(self) -> tuple[int, int]:
-        """Nanoseconds of the pause that are not shared out yet, and now. Safe to call from another thread."""
+        """Return the pause's nanoseconds not shared out yet, and the time. Safe to call from another thread."""
         while True:
             since = self.since
             ns, now = self.totals[PAUSED] - sum(self.spread), clock.now_ns()
@@ -206,7 +207,7 @@ class Recorder:
                 return max(0, ns), now
 
     def tally(self, probe: str, key: SiteKey) -> Tally:
-        """The tally of a probe at a site, made at its first event."""
+        """Return the tally of a probe at a site, which is made at the first event."""
         tallies = self.tallies.get(probe)
         if tallies is None:
             tallies = self.tallies.setdefault(probe, {})
@@ -218,7 +219,7 @@ class Recorder:
         return found
 
     def tallies_of(self, probe: str) -> dict[SiteKey, Tally]:
-        """The tallies of a probe by site, up to now. Safe to call from another thread."""
+        """Return the tallies of a probe by site, up to now. Safe to call from another thread."""
         return dict(self.tallies.get(probe, {}))
 
     def date(self, tally: Tally, ended: int) -> None:
@@ -235,15 +236,15 @@ class Recorder:
             found.between += 1
 
     def note(self, text: str) -> None:
-        """Note something that the reader of the report must know; it is said once."""
+        """Note something that the reader of the report must know. The same text is noted only once."""
         with self._lock:
             if text not in self.notes:
                 self.notes.append(text)
 
     def measure(self, ended: bool) -> Books:
-        """The books up to now; if the program has `ended`, up to the moment when its device is done.
+        """Return the books up to now or, if the program has `ended`, up to the moment when its device is done.
 
-        A program that ends with work queued on the device is not done before the device is: the host waits for it.
+        A program that ends with work queued on the device is not done before the device, because the host waits for it.
         """
         totals, now = self.read_balances()
         if ended and self.queued is not None:
@@ -262,17 +263,17 @@ class Recorder:
         )
 
     def read_balances(self) -> tuple[list[int], int]:
-        """Nanoseconds by account up to now, and now. Safe to call from another thread."""
+        """Return nanoseconds by account up to now, and the time. Safe to call from another thread."""
         with self.lock:
             while True:
                 since = self.since
                 totals, top, now = list(self.totals), self.top, clock.now_ns()
-                # The main thread may have moved on while we copied: its `since` tells.
+                # The main thread may have moved on during the copy, which `since` shows.
                 if self.since == since:
                     totals[top] += now - since
                     break
             paused = totals.pop()
             totals = [measured + shared for measured, shared in zip(totals, self.spread, strict=False)]
-            # A moment ago everything was shared out.
+            # A moment ago, everything was shared out.
             totals[PYTHON] += paused - sum(self.spread)
             return totals, now

@@ -1,4 +1,4 @@
-"""Tracing: every trace of every tf.function, its seconds, what changed in the arguments, and who called.
+"""Tracing: every trace of every tf.function, its seconds, which arguments changed, and which line called.
 
 Signatures are kept as text, never as TensorFlow objects, so that the probe keeps nothing of the program alive.
 """
@@ -38,7 +38,7 @@ class ArgumentChange:
     argument: str
     old: str
     new: str
-    # It is a Python value, not a tensor's shape or dtype.
+    # Whether the value is a Python value, not a tensor's shape or dtype.
     python: bool
 
 
@@ -54,12 +54,12 @@ class TracedFunction:
     # Traces of an object that had been traced before with other arguments.
     retraces: int = 0
     ns: int = 0
-    # The part of `ns` after the first trace: what repeated tracing costs.
+    # The part of `ns` after the first trace, which is what repeated tracing costs.
     repeated_ns: int = 0
     updates_variables: bool = False
-    # Size of the variables it trains.
+    # The size of the variables that it trains.
     variable_bytes: int = 0
-    # Exchanges with other workers in one step, and their bytes in all.
+    # The number of exchanges with other workers in one step, and their bytes in total.
     collectives: int = 0
     collective_bytes: int = 0
     # `Retrace.call_serial` at the last trace.
@@ -80,7 +80,7 @@ class Retrace(Probe):
         self._signatures: dict[int, Signature] = {}
         # Calls of compiled functions so far. One call may trace twice, to create variables.
         self.call_serial = 0
-        # Each is called with a function that was just traced.
+        # Functions to call with each function that was just traced.
         self.on_trace: list[Callable[[ConcreteFunction], None]] = []
 
     def attach(self) -> None:
@@ -153,7 +153,7 @@ class Retrace(Probe):
             self.recorder.window.label(started, TRACE, entry, entry.name)
 
     def _find_previous(self, cache: Sized | None, signature: Signature) -> Signature | None:
-        """The signature this function was last traced with; None for a function never traced.
+        """Return the signature that this function was last traced with; None for a function never traced.
 
         A cache cannot be referenced weakly, and its id may be used again. An empty cache belongs to a new function.
         """
@@ -181,12 +181,12 @@ class Retrace(Probe):
 
 
 def nbytes_of(variables: Iterable[Variable]) -> int:
-    """The size of the variables' values; one of unknown shape counts as nothing."""
+    """Return the size of the variables' values. A variable of unknown shape counts as nothing."""
     return sum(int(v.dtype.size) * int(v.shape.num_elements() or 0) for v in variables)
 
 
 def signature_of(function_type: FunctionType) -> Signature:
-    """The traced type of each argument."""
+    """Return the traced type of each argument."""
     signature = {}
     for name, parameter in function_type.parameters.items():
         text = str(parameter.type_constraint)
@@ -195,7 +195,7 @@ def signature_of(function_type: FunctionType) -> Signature:
 
 
 def _shorten(text: str) -> str:
-    """`TensorSpec(shape=(32, 10), dtype=tf.float32, name=None)` is `float32[32, 10]`; `Literal[3]` is `3`."""
+    """Shorten `TensorSpec(shape=(32, 10), dtype=tf.float32, name=None)` to `float32[32, 10]`, `Literal[3]` to `3`."""
     text = re.sub(
         r"TensorSpec\(shape=\(?(.*?)\)?, dtype=tf\.(\w+), name=[^)]*\)",
         lambda m: f"{m[2]}[{m[1].rstrip(',')}]",
@@ -206,7 +206,7 @@ def _shorten(text: str) -> str:
 
 
 def changes_between(old: Signature, new: Signature) -> list[ArgumentChange]:
-    """The arguments that differ between two signatures."""
+    """Return the arguments that differ between two signatures."""
     changes = []
     for name, (text, python) in new.items():
         before = old.get(name, ("absent", python))
@@ -216,10 +216,10 @@ def changes_between(old: Signature, new: Signature) -> list[ArgumentChange]:
 
 
 def updates_variables(graph: Graph) -> bool:
-    """Whether the graph assigns to variables that train: then a call of it is part of a training step.
+    """Whether the graph assigns to variables that train, so that a call of it is part of a training step.
 
-    A validation step only assigns to its metrics. Which variables the functions inside a graph assign to is not known:
-    any assignment there counts, if the graph has anything to train.
+    A validation step only assigns to its metrics. It is unknown which variables the functions inside a graph assign to.
+    So any assignment there counts, if the graph has anything to train.
     """
     if not graph.trainable_variables:
         return False
@@ -231,10 +231,10 @@ def updates_variables(graph: Graph) -> bool:
 
 
 def collectives(graph: Graph) -> tuple[int, int]:
-    """How many exchanges with other workers a step has, and of how many bytes.
+    """Return how many exchanges with other workers a step has, and their bytes.
 
-    If the graph calls functions that exchange, as a loop over steps does, those of one such function count, and not
-    what comes once before or after the loop.
+    If the graph calls functions that exchange, as a loop over steps does, the exchanges of one such function count, but
+    not those that come once before or after the loop.
     """
     inside = [sizes for called in graphs.called_graphs(graph) if (sizes := _exchange_sizes(called))]
     sizes = max(inside, key=len) if inside else _exchange_sizes(graph)
@@ -242,7 +242,7 @@ def collectives(graph: Graph) -> tuple[int, int]:
 
 
 def _exchange_sizes(graph: Graph) -> list[int]:
-    """The bytes of each exchange of a graph."""
+    """Return the bytes of each exchange of a graph."""
     tensors = [
         op.inputs[0] for op in graph.get_operations() if op.type.startswith("Collective") and op.inputs
     ]

@@ -68,7 +68,7 @@ class Session:
         self.imported = False
         # Called once TensorFlow is imported.
         self.on_import: Callable[[], None] = lambda: None
-        # Every probe, in the order in which they attach. A new one is added here and nowhere else.
+        # All probes, in the order in which they attach. Add a new probe here and nowhere else.
         self.probes: tuple[Probe, ...] = (
             self.device,
             HostSync(recorder, self.steps),
@@ -93,7 +93,7 @@ class Session:
         self.is_recording: Callable[[], bool] = lambda: False
 
     def _reader_of(self, count: StepCount) -> Reader | None:
-        """How to read the number of events that make the steps of a source."""
+        """Return how to read the number of events that make the steps of a source."""
         if count.event is None:
             return (lambda: count.ticks) if isinstance(count.source, str) else None
         rank, source = count.event
@@ -109,7 +109,7 @@ class Session:
         return on or self.is_recording() or self.windows.wants_turn()
 
     def watch_imports(self) -> None:
-        """Attach when the program imports TensorFlow and Keras; importing them counts as start-up."""
+        """Attach when the program imports TensorFlow and Keras. Importing them counts as start-up."""
         hooks = {"tensorflow": self._attach_to_tensorflow, "keras": self._attach_to_keras}
         sys.meta_path.insert(0, ImportWatcher(hooks, self.recorder))
 
@@ -121,7 +121,7 @@ class Session:
                 hook(module)
 
     def detach(self) -> None:
-        """Take all patches out: TensorFlow and Keras are as they were."""
+        """Remove all patches, so that TensorFlow and Keras are as they were."""
         self.close()
         for probe in reversed(self.probes):
             probe.detach()
@@ -168,11 +168,11 @@ class Session:
             probe.fail(error)
 
     def note_error(self, error: BaseException) -> None:
-        """The program is about to end with this error: if memory ran out, keep what was in it."""
+        """Keep what was in memory if the program is about to end with this error because memory ran out."""
         self.memory.call_safely(self.memory.note_failure, error, self.windows.interrupt)
 
     def poll(self) -> None:
-        """Called several times a second on the heartbeat's thread."""
+        """Let the probes look at the program. Called several times a second on the heartbeat's thread."""
         if self.imported:
             self.pauses.poll()
             for probe in self.probes:
@@ -184,7 +184,7 @@ class Session:
             probe.close()
 
     def measurements(self, ended: bool = False) -> Measurements:
-        """What every probe knows now; `ended` is whether the program has. Safe to call from another thread."""
+        """Return what every probe knows now; `ended` is whether the program has. Safe to call from another thread."""
         self.pauses.bring_up_to_date(ended)
         parts = [self.recorder.measure(ended), *(probe.measure(ended) for probe in self.probes)]
         return Measurements(part for part in parts if part is not None)

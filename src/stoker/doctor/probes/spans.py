@@ -1,8 +1,8 @@
 """Windows of spans: a few stretches of consecutive steps kept span by span, for the replay and the page.
 
-The recorder keeps only sums, which do not say what overlapped with what. A window opens at the end of a step, keeps
-what the main thread does, and closes after some steps or spans. Windows open ever more rarely (each time the run has
-doubled), and when there are too many, middle ones are dropped: memory does not grow with the run.
+The recorder keeps only sums, which do not show what overlapped with what. A window opens at the end of a step, keeps
+what the main thread does, and closes after some steps or spans. Windows open less and less often (each time the run has
+doubled), and if there are too many, middle ones are dropped. So memory does not grow with the run.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _FIRST_STEP = 2
 
 @dataclass
 class Span:
-    """One interval of the main thread, cut where another began inside it. Times in nanoseconds."""
+    """An interval of the main thread, cut where another began inside it. Times are in nanoseconds."""
 
     start: int
     end: int
     account: int
-    # The line, or what knows it when the window is written: a function learns its callers later.
+    # The line, or an object that knows the line when the window is written: a function learns its callers later.
     site: object = None
     name: str = ""
     wait: int = 0
@@ -35,7 +35,7 @@ class Span:
 
 @dataclass
 class Window:
-    """Consecutive steps; `ends` holds (time, rank, steps, source) of each step that ended."""
+    """Consecutive steps; `ends` holds (time, rank, steps, source) for each step that ended."""
 
     start: int
     cpu_start: int
@@ -43,14 +43,14 @@ class Window:
     ends: list[tuple[int, int, int, object]] = field(default_factory=list)
     end: int = 0
     cpu_ns: int = 0
-    # Time in which the main thread was ready to run while other processes had all processors: the system's counter at
-    # the window's start, and the time in the window.
+    # The time in which the main thread was ready to run while other processes had all processors: the system's counter
+    # at the window's start, and the time in the window.
     delay_start: int = 0
     delay_ns: int = 0
     full: bool = False
 
     def add(self, start: int, end: int, account: int, joins: tuple[int, ...] = ()) -> None:
-        """Add an interval; it continues the last span if that is on the same account, or on one of `joins`."""
+        """Add an interval. It continues the last span if that has the same account, or one of `joins`."""
         spans = self.spans
         if spans:
             last = spans[-1]
@@ -77,7 +77,7 @@ class Window:
             self.spans.pop()
 
     def label(self, started: int, account: int, site: object, name: str, wait: int = 0) -> None:
-        """Give the unnamed spans of an account, from `started` on, a site and a name; the wait is in the last one."""
+        """Give the unnamed spans of an account, from `started` on, a site and a name. The last one gets the wait."""
         for span in reversed(self.spans):
             if span.start < started:
                 return
@@ -85,7 +85,7 @@ class Window:
                 span.site, span.name, span.wait, wait = site, name, min(wait, span.end - span.start), 0
 
     def claim(self, started: int, site: object, name: str) -> None:
-        """Give all spans without a site, from `started` on, to a call that has just ended."""
+        """Assign all spans without a site, from `started` on, to a call that has just ended."""
         for span in reversed(self.spans):
             if span.start < started:
                 return
@@ -99,19 +99,20 @@ class SpanWindows:
     def __init__(self) -> None:
         self.kept: list[Window] = []
         self.open: Window | None = None
-        # Kept while TensorFlow's profiler is on: for the trace, not for prices, since the profiler slows the program.
+        # The window kept while TensorFlow's profiler is on. It serves the trace but not prices, since the profiler
+        # slows the program.
         self.beside: Window | None = None
         self._steps = 0
         self._next = _FIRST_STEP
-        # The best class of steps so far: the reads around a training step must not fill its windows.
+        # The best class of steps so far. The reads around a training step must not fill its windows.
         self._rank = 99
 
     def step_ended(self, now: int, rank: int, steps: int, source: object) -> Window | None:
-        """Note the end of a step from any source; returns the window that is open from here on."""
+        """Note the end of a step from any source, and return the window that is open from here on."""
         window = self.open
         if rank > self._rank:
             return window or self.beside
-        # Compiled updates and eager ones are one class.
+        # Compiled and eager updates are one class.
         self._rank = max(rank, 1)
         self._steps += 1
         if window is not None:
@@ -123,13 +124,13 @@ class SpanWindows:
         return self.open or self._step_beside(now, rank, steps, source)
 
     def begin_again(self, now: int) -> Window | None:
-        """Open the window again: the step that opened it ends only here."""
+        """Open the window again, because the step that opened it ends only here."""
         if self.open is not None and not self.open.ends:
             self.open = _open_window(now)
         return self.open or self.beside
 
     def _step_beside(self, now: int, rank: int, steps: int, source: object) -> Window | None:
-        """Note a step's end in the window beside the profiler's, which begins with the first one."""
+        """Note a step's end in the window beside the profiler's, which begins at the first step's end."""
         window = self.beside
         if window is not None and window.start:
             window.ends.append((now, rank, steps, source))
@@ -144,11 +145,11 @@ class SpanWindows:
         self._next = max(self._steps + 1, 2 * self._steps - MAX_STEPS)
         self.kept.append(window)
         if len(self.kept) > MAX_WINDOWS:
-            # The first window shows the beginning, the last ones the long rest.
+            # The first window shows the beginning; the last ones show the long rest.
             del self.kept[1]
 
     def all(self) -> list[Window]:
-        """Closed windows, and the open one up to now. Safe to call from another thread."""
+        """Return the closed windows, and the open one up to now. Safe to call from another thread."""
         window = self.open
         if window is None or not window.ends:
             return list(self.kept)

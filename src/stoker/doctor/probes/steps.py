@@ -1,8 +1,8 @@
 """Steps: a Keras batch, or a turn of the user's loop that updates, predicts, calls or reads.
 
 Everything in one turn is one step, however many functions and optimizers it takes (the two of a GAN, an agent's move
-and its update). Training comes before inference: predictions, calls, or the reads of the hottest loop count as steps
-only in a program that never trains.
+and its update). Training takes precedence: predictions, calls, or the reads of the hottest loop count as steps only in
+a program that never trains.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from stoker.doctor.probes.recorder import ACCOUNT_NAMES, PAUSED, SYNC, Recorder
 from stoker.doctor.probes.spans import SpanWindows
 from stoker.processors import ProcessorUse
 
-# Ranks of sources of steps: the best class that has any steps is reported. Compiled and eager updates are one class.
+# The classes of sources of steps: the best class with any steps is reported. Compiled and eager updates are one class.
 TRAINING, EAGER_TRAINING, TAPES, INFERENCE, CALLS, LAYERS, READS = range(7)
-# An inner loop with at most this many turns is part of the step around it: five updates of a critic, then one of the
-# generator.
+# An inner loop with at most this many turns is part of the step around it, such as five updates of a critic before one
+# of the generator.
 _INNER_TURNS = 8
-# A call of fit or predict for at most this many batches is itself only part of a step.
+# A call of `fit` or `predict` with at most this many batches is itself only part of a step.
 _FEW_BATCHES = 2
 _MIN_CALLS = 5
 
-# Durations of single steps that are kept. When there are more, every other one is dropped, and from then on only every
-# second, fourth ... step is kept.
+# How many durations of single steps are kept. If there are more, every other one is dropped, and from then on only
+# every second, fourth ... step is kept.
 MAX_TIMES = 512
-# How often the processes' use of the processors is asked at first; so many answers are kept.
+# How often the process's use of the processors is read at first, and how many readings are kept.
 _USE_EVERY_NS, _MAX_USES = 50_000_000, 64
 
 
 class _UseSamples:
-    """What the process had used of the processors, asked at ends of steps now and then."""
+    """Readings of the process's use of the processors, taken now and then at ends of steps."""
 
     def __init__(self) -> None:
         self._samples: list[tuple[int, ProcessorUse]] = []
@@ -42,7 +42,7 @@ class _UseSamples:
         self._every_ns = _USE_EVERY_NS
 
     def note(self, now: int) -> None:
-        """Ask, unless that was done lately."""
+        """Take a reading, unless the last one is recent."""
         if now < self._next:
             return
         self._samples.append((now, ProcessorUse.up_to_now()))
@@ -52,7 +52,7 @@ class _UseSamples:
         self._next = now + self._every_ns
 
     def between(self, start: int, end: int) -> ProcessorUse:
-        """Processor use in this time, estimated from the samples in it; nothing if there are too few."""
+        """Return the processor use in this time, estimated from the readings in it; nothing if there are too few."""
         inside = [sample for sample in list(self._samples) if start <= sample[0] <= end]
         if len(inside) < 2:
             return ProcessorUse()
@@ -70,25 +70,26 @@ class StepCount:
     steps: int = 0
     # A tick is one step, or the several that one call runs.
     ticks: int = 0
-    # Steps of the first tick: their time was before `first_ns`.
+    # The steps of the first tick, whose time was before `first_ns`.
     first_steps: int = 0
     examples: int = 0
     first_examples: int = 0
     first_ns: int = 0
     last_ns: int = 0
-    # When the device had done the work of the first step and of the last one: later, if it runs beside the host.
+    # When the device was done with the first step and with the last one: later than the host, if it runs beside the
+    # host.
     first_done_ns: int = 0
     last_done_ns: int = 0
-    # Nanoseconds of single steps, thinned: every `stride`-th.
+    # The times of single steps in nanoseconds, thinned to every `stride`-th.
     times: list[int] = field(default_factory=list)
     stride: int = 1
-    # The recorder's totals at the end of the first step and of the last one.
+    # The recorder's totals at the end of the first step, and at the end of the last one.
     first_totals: list[int] = field(default_factory=list)
     last_totals: list[int] = field(default_factory=list)
-    # The loops that a loop was seen inside of.
+    # The loops that this loop was seen inside.
     outer: set[UserLoop] = field(default_factory=set)
-    # A turn in which only something minor, such as a read, has happened is not counted yet: the time of the last such
-    # event, and the recorder's totals then.
+    # A turn in which only something minor has happened, such as a read, is not counted yet. This is the time of the
+    # last such event, with the recorder's totals at that time.
     turning: tuple[int, list[int]] | None = None
     # The class and the source of the event that made the last tick; None if a loop of Keras reports its steps.
     event: tuple[int, object] | None = None
@@ -96,7 +97,7 @@ class StepCount:
     _turn_examples: int = 0
 
     def tick(self, steps: int, examples: int, now: int, totals: list[int] | None = None) -> None:
-        """Count `steps` steps over `examples` examples that ended at `now`, when these were the recorder's totals."""
+        """Count `steps` steps over `examples` examples that ended at `now`, with the recorder's totals at that time."""
         recorder, windows = self.books.recorder, self.books.windows
         if recorder.top == PAUSED:
             recorder.on_wake()
@@ -128,7 +129,7 @@ class StepCount:
             self.books.on_tick(self, now)
 
     def skip_to(self, now: int, totals: list[int]) -> None:
-        """Move the end of the last step here: some were counted in a pause, without the time of each."""
+        """Move the end of the last step here: some steps were counted in a pause, without the time of each."""
         self.last_ns = self.last_done_ns = now
         self.last_totals = totals
         self.books.uses.note(now)
@@ -138,7 +139,7 @@ class StepCount:
         self._since_kept = -1
 
     def postpone(self, turned: bool, now: int) -> None:
-        """Note an event that makes no step where others do: a turn that it opens waits to be counted."""
+        """Note an event that makes no step where others do. A turn that it opens waits to be counted."""
         if turned or self.turning is not None:
             self.turning = (now, list(self.books.recorder.totals))
 
@@ -148,7 +149,7 @@ class StepCount:
             self.tick(1, 0, *self.turning)
 
     def end_first_again(self, now: int) -> None:
-        """Move the end of the first step here: what was taken for its end was a read at its beginning."""
+        """Move the end of the first step here: its supposed end was a read at its beginning."""
         recorder = self.books.recorder
         self.first_ns = self.first_done_ns = self.last_ns = self.last_done_ns = now
         self.first_totals = self.last_totals = list(recorder.totals)
@@ -161,11 +162,11 @@ class StepCount:
 
     @property
     def elapsed_ns(self) -> int:
-        """The time from the end of the first step to the end of the last, when the work was done."""
+        """The time from the end of the first step to the end of the last, when its work was done."""
         return self.last_ns - self.first_ns + self.drain_ns
 
     def add_examples(self, examples: int) -> None:
-        """Count the examples of a call inside the turn; of several calls, the largest counts."""
+        """Count the examples of a call inside the turn. Of several calls, the largest counts."""
         more = examples - self._turn_examples
         if more > 0:
             self._turn_examples = examples
@@ -175,7 +176,7 @@ class StepCount:
 
 
 class Steps(Probe):
-    """All sources of steps of a run. It patches nothing: the other probes tell it what happened."""
+    """All sources of steps of a run. This probe patches nothing: the other probes report what happened."""
 
     name = "steps"
 
@@ -184,20 +185,20 @@ class Steps(Probe):
         self.windows = SpanWindows()
         self.uses = _UseSamples()
         self.sources: dict[tuple[int, object], StepCount] = {}
-        # Open calls of Keras' fit, evaluate and predict: what they call is not a step of its own.
+        # The number of open calls of Keras' `fit`, `evaluate` and `predict`. Their calls are not steps of their own.
         self.keras_depth = 0
-        # How often each of them was called, and how often for a few batches only.
+        # How often each of them was called, and how often with only a few batches.
         self.keras_calls: dict[str, int] = {}
         self.short_calls: dict[str, int] = {}
-        # A counter that rises with the work the program gives to TensorFlow.
+        # A counter that rises with the work that the program gives to TensorFlow.
         self.work: Callable[[], int] = int
         self._work_seen = -1
-        # The sources that had events since the last turn of any loop.
+        # The sources of events since the last turn of any loop.
         self._since_turn: set[object] = set()
         self.turns = LoopTurns(recorder.sites)
-        # Called at the end of each step of any source, with its count.
+        # Called at the end of each step of any source, with the source's count.
         self.on_step_end: Callable[[StepCount], None] | None = None
-        # Called after that with the time: measuring may pause here.
+        # Called after that, with the time; measuring may pause then.
         self.on_tick: Callable[[StepCount, int], None] | None = None
         self._loops: dict[UserLoop, StepCount] = {}
         # Whether any steps are more than layers, updates of variables or reads.
@@ -219,7 +220,7 @@ class Steps(Probe):
         )
 
     def source(self, rank: int, source: object) -> StepCount:
-        """The count of one source."""
+        """Return the count of one source."""
         count = self.sources.get((rank, source))
         if count is None:
             count = self.sources[rank, source] = StepCount(rank, source, self)
@@ -231,13 +232,13 @@ class Steps(Probe):
         self.source(rank, source).tick(steps, examples, now)
 
     def event(self, rank: int, source: object, now: int, examples: int = 0) -> None:
-        """Note an event that makes a step: one step of the loop it is in, if it opens a new turn of that loop.
+        """Note an event that makes a step: one step of the loop around it, if the event opens a new turn of the loop.
 
-        Outside of all loops each event of a `source` is a step.
+        Outside all loops, each event of a `source` is a step.
         """
-        # A call, an update is work by itself.
+        # A call or an update is work by itself.
         worked = self.work() if rank >= LAYERS else -1
-        # Two optimizers stepped by one line of a library's caller are one turn; so are the reads of one print.
+        # If one line of a library's caller steps two optimizers, that is one turn; so are all reads of one print.
         again = source in self._since_turn and (rank < LAYERS or worked != self._work_seen)
         loops = self.turns.list_loops_around(again)
         self._work_seen = worked
@@ -268,7 +269,7 @@ class Steps(Probe):
             count.add_examples(examples)
 
     def _count_turn(self, loop: UserLoop, turned: bool, rank: int, source: object, now: int) -> None:
-        """Count a turn of a loop once its work is done: a read may come before the call it is made for."""
+        """Count a turn of a loop once its work is done, because a read may come before the call that it is made for."""
         count = self._loops.get(loop)
         if count is None:
             return
@@ -277,24 +278,24 @@ class Steps(Probe):
         if rank >= LAYERS > count.rank:
             count.postpone(turned, now)
         elif turned or count.turning is not None or not count.steps:
-            # A loop may be known only late in its first turn.
+            # A loop may be recognised only late in its first turn.
             count.event = (rank, source)
             count.tick(1, 0, now)
 
     def keras_call(self, name: str, rank: int, batches: int, now: int) -> None:
-        """Note the end of a call of fit or predict: if it was for a batch or two, the loop around it steps."""
+        """Note the end of a call of `fit` or `predict`. If it was for a batch or two, the loop around it steps."""
         self.keras_calls[name] = self.keras_calls.get(name, 0) + 1
         if batches <= _FEW_BATCHES:
             self.short_calls[name] = self.short_calls.get(name, 0) + 1
             self.event(rank, None, now)
 
     def settle(self) -> None:
-        """Count the turns that wait to be counted: the run is over."""
+        """Count the turns that wait to be counted, because the run is over."""
         for count in self._loops.values():
             count.settle()
 
     def reported(self) -> list[StepCount]:
-        """The counts of the best class that has any steps; only the hottest, if those are plain calls or reads."""
+        """Return the counts of the best class with any steps; for plain calls or reads, only the hottest count."""
         counts = [count for count in list(self.sources.values()) if count.steps]
         counts = [count for count in counts if not self._stands_for_calls(count, counts)]
         if not counts:
@@ -308,20 +309,20 @@ class Steps(Probe):
         return [max(hot, key=lambda c: c.steps)]
 
     def _stands_for_calls(self, count: StepCount, counts: list[StepCount]) -> bool:
-        """Whether these are batches of Keras, one or two per call: then the turns around the calls are the steps."""
+        """Whether these are Keras batches, one or two per call. Then the turns around the calls are the steps."""
         calls = self.short_calls.get(count.source, 0) if isinstance(count.source, str) else 0
         if calls < _MIN_CALLS or calls * 2 < self.keras_calls.get(str(count.source), 0):
             return False
         return any(isinstance(c.source, UserLoop) and c.rank <= count.rank for c in counts)
 
     def phase(self) -> Phase:
-        """The stepping phase of the reported steps, over all their sources."""
+        """Return the stepping phase of the reported steps, over all their sources."""
         counts = [count for count in self.reported() if count.last_ns > count.first_ns]
         if not counts:
             return Phase()
         first, last = min(counts, key=lambda c: c.first_ns), max(counts, key=lambda c: c.last_ns)
         totals = [end - start for end, start in zip(last.last_totals, first.first_totals, strict=False)]
-        # The host waits for the rest sooner or later, if only to read the result.
+        # Sooner or later, the host waits for the rest, if only to read the result.
         totals[SYNC] += last.drain_ns
         return Phase(
             rank=first.rank,
@@ -337,27 +338,27 @@ class Steps(Probe):
         )
 
     def mark_done(self, now: int) -> None:
-        """Note that a read waited for the device, so all earlier work is done. For devices that do not report it."""
+        """Note that a read waited for the device, so all earlier work is done. For devices that do not report this."""
         for count in self.sources.values():
             if count.last_done_ns == count.last_ns:
                 count.last_done_ns = now
 
     def total(self) -> int:
-        """Steps so far."""
+        """Return the number of steps so far."""
         return sum(count.steps for count in self.reported())
 
     def ticks(self) -> int:
-        """How often a step, or a call that runs several, has ended so far."""
+        """Return how often a step, or a call that runs several, has ended so far."""
         return sum(count.ticks for count in self.reported())
 
     def tick_seconds(self) -> float | None:
-        """How long a tick takes; None if unknown. A call that runs several steps shows nothing until it ends."""
+        """Return the time of a tick; None if unknown. A call that runs several steps shows nothing until it ends."""
         counts = self.reported()
         ticks = sum(count.ticks - 1 for count in counts)
         return sum(count.last_ns - count.first_ns for count in counts) / 1e9 / ticks if ticks > 0 else None
 
     def rates(self) -> tuple[float | None, float | None]:
-        """Steps and examples a second, from the end of each source's first step until the work of its last is done."""
+        """Return steps and examples a second, from the end of each source's first step until its last step is done."""
         counts = self.reported()
         seconds = sum(count.elapsed_ns for count in counts) / 1e9
         if seconds <= 0:
@@ -368,7 +369,7 @@ class Steps(Probe):
 
 
 def _drop_nested_counts(counts: list[StepCount]) -> list[StepCount]:
-    """The counts without nested loops: the outer one is the step, unless the inner one turns far more often."""
+    """Drop the counts of nested loops. The outer loop is the step, unless the inner one turns far more often."""
     loops = {count.source: count for count in counts if isinstance(count.source, UserLoop)}
     dropped: set[object] = set()
     for inner in loops.values():

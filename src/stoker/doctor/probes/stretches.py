@@ -1,7 +1,7 @@
-"""A stretch of steps that was measured in full, and what it says about the pause after it.
+"""A stretch of steps that was measured in full, and the estimate of the pause after it.
 
-Time in a pause is shared out as it was in the stretch; counts grow as they did per step. Steps themselves are exact:
-the stretch shows which event makes the steps of a source, and that event is counted all the time.
+Time in a pause is shared out in the proportions of the stretch; counts grow as they did per step. Steps themselves are
+exact: the stretch shows which event makes the steps of a source, and that event is always counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stoker.doctor.probes.steps import READS, StepCount
 
 # Reads how often an event that makes steps has happened.
 Reader = Callable[[], int]
-# Accounts whose probes measure in pauses, too.
+# Accounts whose probes also measure in pauses.
 _ALWAYS_MEASURED = (STARTUP, TRACE, CHECKPOINT, TEARDOWN)
 
 
@@ -27,11 +27,11 @@ class Growth:
     name: str
     is_time: bool
     amount: int
-    # How much was added to it in the current pause.
+    # How much was added to the number in the current pause.
     added: int = 0
 
     def add(self, part: int, whole: int) -> None:
-        """Let the number have grown by `part / whole` of its amount since the pause began."""
+        """Make the number's growth since the pause began `part / whole` of its amount."""
         due = self.amount * part // whole
         setattr(self.owner, self.name, getattr(self.owner, self.name) + due - self.added)
         self.added = due
@@ -39,14 +39,14 @@ class Growth:
 
 @dataclass
 class Driver:
-    """What makes the ticks of a source: an event that happens `per_tick` times for each of them."""
+    """What makes the ticks of a source: an event that happens `per_tick` times for each tick."""
 
     count: StepCount
     read: Reader
     per_tick: int
     ticks: int
     examples: int
-    # The probe that sees the event counts the steps itself.
+    # Whether the probe that sees the event counts the steps itself.
     counts_itself: bool
     _seen: int = 0
     _carried: int = 0
@@ -56,7 +56,7 @@ class Driver:
         self._seen, self._carried = self.read(), 0
 
     def advance(self) -> int:
-        """The ticks since the last call; counts them now if nothing has yet."""
+        """Return the ticks since the last call, after counting them if nothing else has."""
         ticks = (self.read() - self._seen) // self.per_tick
         self._seen += ticks * self.per_tick
         if not self.counts_itself:
@@ -68,7 +68,7 @@ class Driver:
 
 
 class MeasuredStretch:
-    """The measuring from the end of one step of a source to the end of a later one."""
+    """The measurements from the end of one step of a source to the end of a later one."""
 
     def __init__(self, anchor: StepCount, now: int, recorder: Recorder, ops: int) -> None:
         self.anchor = anchor
@@ -82,18 +82,18 @@ class MeasuredStretch:
         self._counts: list[tuple[StepCount, int, int, int]] = []
 
     def begin(self, probes: Iterable[Probe], counts: Iterable[StepCount], reader_of: _ReaderOf) -> None:
-        """Note where everything stands."""
+        """Note all values at the beginning."""
         self._values = {(id(owner), name): value for owner, name, _, value in _amounts(probes)}
         for count in counts:
             read = reader_of(count)
             self._counts.append((count, count.ticks, count.examples, read() if read is not None else 0))
 
     def ticks_so_far(self) -> int:
-        """The steps seen so far of the source that it began with."""
+        """Return the steps seen so far of the source that the stretch began with."""
         return self.anchor.ticks - self._first_tick
 
     def end(self, probes: Iterable[Probe], recorder: Recorder, ops: int) -> None:
-        """Note what happened since it began."""
+        """Note what has happened since the beginning."""
         self.ns, self.ticks, self.ops = self.last_ns - self.start_ns, self.ticks_so_far(), ops - self.ops
         self.totals = [after - before for after, before in zip(recorder.totals, self.totals, strict=True)]
         for owner, name, is_time, value in _amounts(probes):
@@ -103,7 +103,7 @@ class MeasuredStretch:
         self._values = {}
 
     def find_drivers(self, reader_of: _ReaderOf) -> list[Driver] | None:
-        """What makes the steps of each source; None if that is not clear for the one that it began with."""
+        """Return what makes the steps of each source; None if that is unclear for the source that it began with."""
         found: list[Driver] = []
         for count, ticks_before, examples_before, read_before in self._counts:
             ticks, read = count.ticks - ticks_before, reader_of(count)
@@ -113,7 +113,7 @@ class MeasuredStretch:
             if read is None or events % ticks or not events:
                 if count is self.anchor:
                     return None
-                # As many as there were per step.
+                # The counts grow as they did per step.
                 for name in ("ticks", "steps"):
                     self.growths[id(count), name] = Growth(count, name, False, ticks)
                 continue
@@ -123,7 +123,7 @@ class MeasuredStretch:
         return sorted(found, key=lambda driver: driver.count is not self.anchor)
 
     def is_disturbed(self) -> bool:
-        """Whether something happened that is not part of an ordinary step."""
+        """Whether something happened that does not belong to an ordinary step."""
         return any(self.totals[account] for account in _ALWAYS_MEASURED)
 
     @property
@@ -132,7 +132,7 @@ class MeasuredStretch:
         return self.ns / self.ticks
 
     def resembles(self, other: MeasuredStretch, tolerance: float) -> bool:
-        """Whether the steps of both come from one source and take about the same time."""
+        """Whether the steps of both stretches come from one source and take about the same time."""
         return self.anchor is other.anchor and abs(self.step_ns / other.step_ns - 1) <= tolerance
 
 
@@ -141,11 +141,11 @@ _ReaderOf = Callable[[StepCount], Reader | None]
 
 @dataclass
 class Estimate:
-    """What happens in a pause, after the stretches before it."""
+    """The estimate of a pause, from the stretches before it."""
 
     stretches: list[MeasuredStretch]
     drivers: list[Driver]
-    # The account of what is no step.
+    # The account of time outside steps.
     base: int
     ns: int = field(init=False)
     ticks: int = field(init=False)
@@ -175,13 +175,13 @@ class Estimate:
         return self.ns / self.ticks
 
     def count_steps(self, recorder: Recorder) -> tuple[int, list[StepCount]]:
-        """Count the steps since the last call: those of the anchor, and the sources that had any."""
+        """Count the steps since the last call. Return those of the anchor, and the counts of sources that had any."""
         advanced = [(driver.count, driver.advance()) for driver in self.drivers]
         recorder.steps += sum(ticks for count, ticks in advanced if count.rank < READS)
         return advanced[0][1], [count for count, ticks in advanced if ticks]
 
     def share_out(self, ns: int, ticks: int, spread: list[int]) -> None:
-        """Add this much time and this many steps to the accounts and to what the probes count."""
+        """Share this much time, and this many steps, out to the accounts and to what the probes count."""
         self._part_ns += ns
         self._part_ticks += ticks
         whole = sum(self.totals)

@@ -1,7 +1,7 @@
 """What TensorFlow's profiler saw in a few windows, event by event, on our clock: for a trace beside our own spans.
 
-The profiler counts from the start of its session, on a clock of its own. We make marks at known times and find them
-again among its events, which tells how far the two clocks are apart, to within a few microseconds.
+The profiler counts from the start of its session, on a clock of its own. Stoker makes marks at known times and finds
+them again among the profiler's events. That shows how far the two clocks are apart, to within a few microseconds.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from stoker.tf_internals.types import TraceMe
 
 MARK = "stoker clock"
 _MARKS = 8
-# The first few windows are kept, then ever fewer, so that a run of any length has some from each part of it.
+# The first few windows are kept, then fewer and fewer, so that a run of any length has some from each part of it.
 MAX_WINDOWS = 12
 _MAX_EVENTS = 2000
 
 
 @dataclass(frozen=True)
 class WindowEvents:
-    """One window: its start on our clock, and by thread the start, length (both in ns) and name of each event."""
+    """A window: its start on our clock, and by thread the start, length (both in ns) and name of each event."""
 
     start_ns: int
     length_ns: int
@@ -34,7 +34,7 @@ class WindowEvents:
 
 
 class ClockMarks:
-    """Marks in an open session, each with our time before and after it."""
+    """Marks in an open session, each with the time on our clock before and after it."""
 
     def __init__(self, trace_me: TraceMe, now_ns: Callable[[], int]) -> None:
         self._pairs: list[tuple[int, int]] = []
@@ -44,7 +44,7 @@ class ClockMarks:
             self._pairs.append((before, now_ns()))
 
     def zero_ns(self, threads: Threads) -> int | None:
-        """When the session began, on our clock; None if the marks were not found again."""
+        """Return when the session began, on our clock; None if the marks were not found again."""
         seen = sorted(
             (start + end) // 2
             for _, events in threads.values()
@@ -59,12 +59,12 @@ class ClockMarks:
 
 
 def is_kept(number: int) -> bool:
-    """Whether the window of this number, from 0, is one of those kept: 0 to 3, then 4, 8, 16 ..."""
+    """Whether the window with this number, from 0, is kept: 0 to 3, then 4, 8, 16 ..."""
     return number < 4 or (number & (number - 1) == 0 and number < 4 << (MAX_WINDOWS - 4))
 
 
 def window_events(threads: Threads, zero_ns: int, length_ns: int, beside: Window) -> WindowEvents:
-    """The longest events of a window; the others are too short to be seen beside them."""
+    """Return the longest events of a window. The others are too short to be seen beside them."""
     kept: dict[str, list[tuple[int, int, str]]] = {}
     for thread, start, length, name in sorted(_choose_longest(threads)):
         kept.setdefault(thread, []).append((start, length, name))

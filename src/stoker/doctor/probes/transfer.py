@@ -1,7 +1,7 @@
-"""Host to device: NumPy arrays and lists that become tensors, wherever the conversion is asked for.
+"""Host to device: NumPy arrays and lists that become tensors, wherever the program requests the conversion.
 
-`tf.constant`, `tf.convert_to_tensor`, an array given to an op or to a tf.function all end in
-`convert_to_eager_tensor`. Scalars pass uncounted: they are constants of the program, not its data.
+`tf.constant`, `tf.convert_to_tensor`, an array passed to an op or to a tf.function all end in
+`convert_to_eager_tensor`. Scalars are not counted: they are constants of the program, not its data.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from stoker.doctor.probes.steps import READS, Steps
 from stoker.tf_internals import eager
 from stoker.tf_internals.types import Tensor, TensorLike
 
-# What TensorFlow converts with: the value, its context, the dtype that is asked for.
+# The function that converts for TensorFlow: takes the value, its context and the requested dtype.
 _Convert = Callable[[TensorLike, object, object], Tensor]
-# Shapes, axes and indexes are short lists; a batch is not.
+# Shapes, axes and indices are short lists; a batch is not.
 _MIN_LIST = 32
 _MIN_BYTES = 64
 
 
 def data_size(value: TensorLike, array_type: type) -> int | None:
-    """Bytes of host data that is about to be converted, 0 if not known yet; None if it is a mere constant."""
+    """Return the bytes of host data about to be converted; 0 if unknown yet, and None if it is a mere constant."""
     if isinstance(value, array_type):
         size = int(getattr(value, "nbytes", 0))
         return size if size >= _MIN_BYTES else None
@@ -49,7 +49,7 @@ class Transfer(Probe):
         self._steps = steps
         # The id of the first array converted at a site.
         self._first: dict[SiteKey, int] = {}
-        # Each is called with a tensor that is made of host data, that data, and its bytes if known.
+        # Functions to call with each tensor made from host data, the data, and its bytes if known.
         self.on_tensor: list[Callable[[Tensor, TensorLike, int], None]] = []
 
     def attach(self) -> None:
@@ -108,7 +108,7 @@ class Transfer(Probe):
         self.recorder.date(tally, ended)
         if not size and tensor is not None:
             size = int(tensor.dtype.size) * int(tensor.shape.num_elements() or 0)
-        # An id may be used again by another array, but hardly every time.
+        # Another array may have the same id later, but hardly every time.
         tally.same += self._first.get(key) == id(value)
         tally.count += 1
         tally.ns += elapsed

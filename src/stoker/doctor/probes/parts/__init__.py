@@ -8,11 +8,11 @@
 | steps | `steps`: the steps and the stepping phase |
 | input | `input_wait`: pipelines, and what the tuner did |
 | keras | `keras_loop`: callbacks, `fit` and `predict` |
-| windows | `profiler_windows`: what the profiler's windows add up to |
+| windows | `profiler_windows`: the sums over the profiler's windows |
 | device | `device`: the device, its memory, its counters |
 | memory | `memory_book`: who owned the devices' memory at the peak |
 | environment | `environment`: the machine and its variables |
 
-Stalls import these modules, and `stoker check` loads every stall: at their top they import no TensorFlow, no probe and
-no `stoker.records`. `doctor/probes/measurements.py` says what a part is.
+Stalls import these modules, and `stoker check` loads every stall. So these modules import neither TensorFlow, nor a
+probe, nor `stoker.records` at their top. `doctor/probes/measurements.py` says what a part is.
 """

@@ -19,7 +19,7 @@ class DevicePart(ProbePart):
     kind: str = "CPU"
     name: str = "CPU"
     count: int = 1
-    # Share of time with any work, as the driver tells it; None where there is none.
+    # The share of time with any work, as the driver reports it; None if there is none.
     load: float | None = None
     memory_peak: int = 0
     memory: list[Point] = field(default_factory=list)
@@ -27,12 +27,12 @@ class DevicePart(ProbePart):
     rows: list[dict[str, Any]] = field(default_factory=list)
     # Whether eager ops return before they have run.
     is_async: bool = False
-    # Threads one kernel may use; 0 means one per processor.
+    # The threads that one kernel may use; 0 means one per processor.
     intra_op_threads: int = 0
 
     @property
     def runs_beside_host(self) -> bool:
-        """Whether a call only queues work: for a GPU, or for an asynchronous executor."""
+        """Whether a call only queues work, as for a GPU or an asynchronous executor."""
         return self.is_async or self.kind != "CPU"
 
     def tables(self, m: Measurements) -> dict[str, list[dict[str, Any]]]:
@@ -40,7 +40,7 @@ class DevicePart(ProbePart):
 
 
 def device_busy(m: Measurements) -> float | None:
-    """The share of the stepping phase in which the device was busy: from the windows, else from the driver."""
+    """Return the share of the stepping phase in which the device was busy, from the windows or else from the driver."""
     summary = m[WindowsPart].summary
     busy = summary.busy_ns / summary.window_ns if summary.window_ns else m[DevicePart].load
     return None if busy is None else min(1.0, round(busy, 4))

@@ -1,4 +1,4 @@
-"""Eager ops: how many were dispatched one by one, what that took, and where."""
+"""Eager ops: how many were dispatched one by one, how long that took, and where."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stoker.doctor.probes.recorder import Tally
 
 
-# Seconds of eager work between two samples of whose it is.
+# Seconds of eager work between two samples of the lines that dispatch it.
 SAMPLE_S = 0.025
 
 
@@ -24,7 +24,7 @@ class EagerPart(ProbePart):
     """Eager ops of the main thread."""
 
     ops: int = 0
-    # The whole time of dispatching, and the part of it inside the ops.
+    # The total time of dispatching, and the part inside the ops.
     ns: int = 0
     op_ns: int = 0
     # What was dispatched, by the stack of the user's frames on which it was sampled.

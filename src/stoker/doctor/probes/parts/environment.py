@@ -6,19 +6,19 @@ from dataclasses import dataclass, field
 
 from stoker.doctor.probes.measurements import ProbePart
 
-# The fact that holds the share of the processors that other programs had.
+# The fact that holds the share of the processors that other programs used.
 OTHER_WORK = "busy with other work"
 
 
 @dataclass(frozen=True)
 class EnvironmentPart(ProbePart):
-    """What a run depends on beside its code."""
+    """What a run depends on, besides its code."""
 
     facts: dict[str, str | int | float] = field(default_factory=dict)
-    # Processes that train together, by TF_CONFIG.
+    # The number of processes that train together, according to TF_CONFIG.
     workers: int = 1
 
     @property
     def other_work(self) -> float:
-        """The share of the machine's processors that other programs had."""
+        """The share of the machine's processors that other programs used."""
         return float(self.facts.get(OTHER_WORK, 0.0))

@@ -76,13 +76,13 @@ class CallsPart(ProbePart):
 
 
 def first_call_ns(m: Measurements) -> int:
-    """Graph optimisation and XLA compilation, which happen inside the first execution of a function."""
+    """Return the time of graph optimisation and XLA compilation, which happen in the first execution of a function."""
     busy_share = m[WindowsPart].graph_busy_share
     return sum(function.first_call_excess_ns(busy_share) for function in m[CallsPart].functions)
 
 
 def communication_ns(m: Measurements) -> float:
-    """Exchanging with other workers, inside compiled functions and outside."""
+    """Return the time of exchanges with other workers, inside compiled functions and outside."""
     totals = m[Books].totals
     outside = float(totals.get("communication", 0))
     if m[DevicePart].kind != "CPU":

@@ -1,4 +1,4 @@
-"""What the program holds in memory and need not."""
+"""What the program holds in memory without need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HeldPart(ProbePart):
-    """Growing containers of tensors, arrays that are there twice, constants of graphs, slots of frozen variables."""
+    """Growing containers of tensors, arrays held twice, constants of graphs, slots of frozen variables."""
 
     growing: list[GrowingContainer] = field(default_factory=list)
     repeated: list[RepeatedArray] = field(default_factory=list)

@@ -23,7 +23,7 @@ class KerasPart(ProbePart):
     callbacks: list[CallbackTime] = field(default_factory=list)
     predicts: dict[SiteKey, PredictCalls] = field(default_factory=dict)
     fits: dict[SiteKey, FitCalls] = field(default_factory=dict)
-    # Size of the variables that an eager optimizer updates.
+    # The size of the variables that an eager optimizer updates.
     variable_bytes: int = 0
     epochs: list[EpochLogs] = field(default_factory=list)
 

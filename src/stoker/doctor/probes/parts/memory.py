@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MemoryPart(ProbePart):
-    """The book of each device, of the window with its highest peak."""
+    """For each device, the book of the window with its highest peak."""
 
     books: list[DeviceMemory] = field(default_factory=list)
-    # The allocation that failed, if the run ended for want of memory.
+    # The allocation that failed, if the run ended because memory ran out.
     failed: FailedAllocation | None = None
-    # Where validation needs more than training.
+    # Where validation needs more memory than training.
     validation: list[ValidationPeak] = field(default_factory=list)

@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 class Phase:
     """The stepping phase: from the end of the first step to the end of the last."""
 
-    # The class of the steps (`probes.steps.TRAINING` and others); -1 where there are none.
+    # The class of the steps (`probes.steps.TRAINING` and others); -1 if there are none.
     rank: int = -1
     # What the steps are counted by: loops, Keras' batches, functions.
     sources: frozenset[object] = frozenset()
     first_ns: int = 0
     last_ns: int = 0
     ns: int = 0
-    # The part of it after the host's last step in which the device finished.
+    # The part after the host's last step, in which the device finished its work.
     drain_ns: int = 0
     steps: int = 0
     # Nanoseconds by raw account.
     totals: dict[str, int] = field(default_factory=dict)
-    # What the process got of the processors.
+    # How much of the processors the process got.
     use: ProcessorUse = field(default_factory=ProcessorUse)
-    # Nanoseconds of single steps.
+    # The times of single steps, in nanoseconds.
     times: list[int] = field(default_factory=list)
 
 
@@ -47,9 +47,9 @@ class StepsPart(ProbePart):
     count: int = 0
     per_s: float | None = None
     examples_per_s: float | None = None
-    # Ends of steps from any source but reads. A tick is one step, or the several that one call runs.
+    # How many steps have ended, from any source but reads. A tick is one step, or the several that one call runs.
     ticks: int = 0
-    # Whether the steps train, as against predict or read.
+    # Whether the steps train, rather than predict or read.
     trains: bool = False
     phase: Phase = Phase()
     windows: list[Window] = field(default_factory=list)
@@ -82,13 +82,13 @@ class StepsPart(ProbePart):
 
 
 def gradient_bytes(m: Measurements) -> int:
-    """Size of the variables that the steps train: what replicas would exchange at every step."""
+    """Return the size of the variables that the steps train: what replicas would exchange at every step."""
     traced = [f.variable_bytes for f in m[TracesPart].functions if f.updates_variables]
     return max([*traced, m[KerasPart].variable_bytes])
 
 
 def usable_cores() -> int:
-    """The processors this process may use."""
+    """Return the number of processors that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:

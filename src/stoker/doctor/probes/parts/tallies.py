@@ -18,7 +18,7 @@ MAX_ROWS = 100
 
 @dataclass(frozen=True)
 class TallyPart(ProbePart):
-    """Tallies of one probe. A subclass names the table of the record that holds them."""
+    """The tallies of one probe. A subclass names the table of the record that holds them."""
 
     table: ClassVar[str]
     by_site: Mapping[SiteKey, Tally] = field(default_factory=dict)
