@@ -64,8 +64,7 @@ class Stall:
     spoils_results: ClassVar[bool] = False
     # Whether a run prices the stall by the memory that it holds, in bytes, and not by time.
     holds_memory: ClassVar[bool] = False
-    # Whether it names the call that costs. A stall with `is_part_of_call` at the same line is then not reported as
-    # well.
+    # Whether it names the call that costs. A stall with `is_part_of_call` is then not reported at the same line.
     explains_call: ClassVar[bool] = False
     is_part_of_call: ClassVar[bool] = False
     # What the replay removes; None for a stall without a modelled price.

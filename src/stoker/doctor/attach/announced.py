@@ -17,7 +17,7 @@ LOOP = "loop"
 LOOP_PACKAGES = ("train",)
 # A call inside such a loop has run this many batches of inference, which no hook reports.
 BATCHES = "batches"
-# Around saving, and around restoring.
+# Around saving and restoring.
 SAVE, RESTORE = "save", "restore"
 # Around `stoker.tune`, which runs pipelines in order to time them.
 TUNE = "tune"

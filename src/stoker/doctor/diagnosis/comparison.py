@@ -27,8 +27,7 @@ FAILED = "failed"
 _INTERRUPTED = (130, -2)
 # The smallest difference for which Stoker says how many runs it takes to see it.
 _WORTH_SEEING = 0.02
-# How much a run's speed varies with the share of the processors that other programs take, and the share that we
-# mention.
+# How much a run's speed varies with other programs' share of the processors, and from which share we say so.
 _NOISE_OF_OTHER_WORK = 0.25
 _BUSY = 0.1
 
@@ -179,7 +178,7 @@ def _warnings(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
 
 
 def changes(a: Sequence[Record], b: Sequence[Record]) -> Changes:
-    """Return the findings that are gone, new, or stayed. Findings are the same if their kind and source line are."""
+    """Return the findings gone, new and stayed. Two are the same if their kind and source line are, even if moved."""
     before, after = _index_by_source(a), _index_by_source(b)
     return Changes(
         gone=[finding for key, finding in before.items() if key not in after],

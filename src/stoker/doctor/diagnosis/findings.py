@@ -12,7 +12,7 @@ from stoker.doctor.stalls.shared.draft import Draft
 from stoker.records import Detail, Finding
 from stoker.redaction import redact_text
 
-# A longer list is no longer of help.
+# Beyond this many findings, the list no longer helps.
 _MAX_FINDINGS = 200
 
 

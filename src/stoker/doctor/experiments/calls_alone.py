@@ -13,7 +13,7 @@ from stoker.records import Finding
 
 
 def calls_alone(step: RecordedStep, finding: Finding) -> RepairTrial:
-    """Return the trial of all compiled calls of the step as the program made them: nothing rebuilt needs a check."""
+    """Return the trial of all compiled calls of the step, as the program made them. Nothing is rebuilt or checked."""
     calls = [op for op in step.ops() if op.name in step.functions]
     if not calls:
         raise CannotRebuildStep("the recorded step calls no compiled function")

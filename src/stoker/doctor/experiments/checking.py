@@ -119,7 +119,7 @@ def _needed_for(
 
 
 def _written_only_by(step: RecordedStep, ops: Sequence[RecordedOp]) -> set[int]:
-    """Return the handles, by id, that no other op of the step takes."""
+    """Return the handles, by id, that only these ops of the step take."""
     own = {id(op) for op in ops}
     mine: set[int] = set()
     others: set[int] = set()

@@ -21,14 +21,12 @@ from stoker.doctor.probes.recorder import PYTHON, TRACE
 from stoker.tf_internals import eager
 
 T = TypeVar("T")
-# How many steps are marked after a recording; how many more each time the run has doubled in length; and from which
-# tick on.
+# How many steps are marked after a recording, and how many more, from this tick on, each time the run has doubled.
 _FIRST_MARKS, _MORE_MARKS, _DOUBLED_FROM = 8, 4, 64
 MOST_MARKS = 32
 # With fewer marks, an op that lost its processor cannot be told from one that takes long.
 LEAST_MARKS = 4
-# An op, with the Python before it, was interrupted if it took more than this many times the usual, and this much
-# longer.
+# An op, with the Python before it, was interrupted if it took this many times the usual, and this much longer.
 _INTERRUPTED, _INTERRUPTED_NS = 1.5, 20_000
 # Python in a loop that takes longer is work of its own.
 LONG_PYTHON_NS = 500_000

@@ -96,7 +96,7 @@ class RecordedStep:
     lost: frozenset[int] = frozenset()
 
     def ops(self) -> list[RecordedOp]:
-        """The ops in the order they ran."""
+        """Return the ops in the order in which they ran."""
         return [event for event in self.events if isinstance(event, RecordedOp)]
 
     def handles(self) -> list[Tensor]:

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from stoker.tf_internals.recorded_ops import Attributes
     from stoker.tf_internals.types import ProtoMessage, Tensor
 
-# Which steps of a source are recorded, counted from its first: an early one, for short runs, and a later one when all
-# is warm.
+# The steps of a source to record, counted from its first: one early, for short runs, and one later, when all is warm.
 _RECORDED_TICKS = frozenset({4, 40})
 # A longer "step" is a whole epoch, and recording that would slow the program down.
 _MAX_OPS = 6000
@@ -289,7 +288,7 @@ def _is_plain(value: object) -> bool:
 
 def _held_outside(step: RecordedStep) -> frozenset[int]:
     """Return the numbers of the step's tensors that somebody holds beside the recording."""
-    # Two references are our own: the list of all values, and the one made by asking.
+    # Two references are our own: the one in the list of all values, and the argument of `getrefcount`.
     ours, values = 2, step.values
     return frozenset(number for number in range(len(values)) if sys.getrefcount(values[number]) > ours)
 

@@ -85,7 +85,6 @@ def _seconds(run: Callable[[], object], count: int) -> float:
     stretch = ProcessorUse.up_to_now().since(before).stretch(elapsed, usable_cores())
     usual = elapsed / stretch / count
     if count >= _MANY_CALLS:
-        # Other programs get the processor in slices that are longer than most of these calls, and seldom disturb all
-        # calls.
+        # Other programs get the processor in slices longer than most of these calls, and seldom disturb all calls.
         usual = min(usual, statistics.quantiles(times, n=4)[0])
     return usual / 1e9

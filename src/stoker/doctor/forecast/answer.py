@@ -52,7 +52,7 @@ class ChangedNeed:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The answer."""
+    """The answer to `ForecastOptions`."""
 
     place: BatchPlace
     batch: int

@@ -1,6 +1,6 @@
 """The patches behind all guards, installed while any guard is open in the process.
 
-Each patch first looks up the guards of its context, and only calls the original if there are none.
+Each patch first looks up the guards of its context. If there are none, it calls the original directly.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Line:
 
 @dataclass
 class Report:
-    """The counts of one guard, live while it is open."""
+    """The counts of one guard, updated while it is open."""
 
     limits: Limits
     counts: Counter[str] = field(default_factory=Counter)

@@ -134,7 +134,7 @@ def _alive_after(events: Sequence[MemoryEvent]) -> list[MemoryEvent]:
 def _take_over(event: MemoryEvent, made: LargestTensor, holdings: list[Holding]) -> Owner | None:
     """Return the owner of the variable that this new memory belongs to, and drop its old memory from the holdings.
 
-    An update gives a variable new memory if someone still reads the old one.
+    An update gives a variable new memory if its old memory is still being read.
     """
     if not _ASSIGNMENT.search(event.op):
         return None

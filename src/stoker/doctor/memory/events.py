@@ -13,8 +13,7 @@ from stoker.tf_internals.types import ProtoMessage
 # The prefix of a mark around an eager op or a call. The number of its place follows.
 MARK = "stoker-place:"
 _ALLOCATION, _DEALLOCATION = "MemoryAllocation", "MemoryDeallocation"
-# Names of devices' allocators: `GPU_0_bfc`, and `PluggableDevice_0_bfc` for the software GPU. Other names are the
-# host's.
+# Allocators of devices: `GPU_0_bfc`, and `PluggableDevice_0_bfc` for the software GPU. Others are the host's.
 _DEVICE = re.compile(r"(?:GPU|PluggableDevice)_(\d+)_bfc")
 # The thread of a program's Python code, as the profiler names it.
 _PYTHON = "python"

@@ -21,7 +21,7 @@ Hook = tuple[Place, Callable[[Any], object]]
 
 
 class MakerHooks:
-    """The wrappers around TensorFlow's and Keras' functions. Whoever installs the wrappers also removes them."""
+    """The wrappers around TensorFlow's and Keras' functions. The caller that installs them also removes them."""
 
     def __init__(self, sites: Sites, births: Births, scopes: Scopes, call_safely: Caller) -> None:
         self._sites, self._births, self._scopes = sites, births, scopes

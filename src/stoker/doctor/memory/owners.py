@@ -117,8 +117,7 @@ class Owners:
         for graph in sorted(living, key=lambda graph: -len(graph.get_operations())):
             for op in graph.get_operations():
                 self._ops.setdefault(op.name, op)
-        # An op that allocates only scratch memory returns it as its result, as Einsum does. These ops allocate results,
-        # too.
+        # Ops that allocate results. An op with only scratch memory, such as Einsum, returns that as its result.
         self._with_output = {event.op for event in events if event.region == "output"}
         self._known: dict[tuple[str, str, int, int], Owner] = {}
 

@@ -166,7 +166,7 @@ class KerasLoop(Probe):
         )
 
     def join_call(self) -> None:
-        """Enter a `fit` that began before the probe was attached by one of its callbacks."""
+        """Enter a `fit` that began before one of its callbacks attached the probe."""
         site, _ = self.recorder.sites.caller()
         if site is not None:
             # From now on, findings know that this line calls `fit`.
@@ -420,7 +420,7 @@ class KerasLoop(Probe):
         if not values:
             return
         if len(self.epochs) >= _MOST_EPOCHS:
-            # The record is written every second, so only every second of the earlier epochs is kept.
+            # The record is saved once a second, so every other one of the earlier epochs is dropped.
             del self.epochs[:-1:2]
         self.epochs.append(EpochLogs(int(epoch) + 1, self._trained, values))
 

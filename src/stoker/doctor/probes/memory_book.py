@@ -54,8 +54,7 @@ class MemoryBookProbe(Probe):
         self._births, self._scopes = Births(), Scopes()
         self._hooks = MakerHooks(recorder.sites, self._births, self._scopes, self._call_if_active)
         self._books: dict[str, DeviceMemory] = {}
-        # The books of the window around the first step, in which variables are made. They count only if no other window
-        # comes.
+        # The books of the window around the first step, which makes variables. They count only if no other comes.
         self._first_books: dict[str, DeviceMemory] = {}
         self._failed: FailedAllocation | None = None
         self._validation = ValidationWatch()

@@ -30,7 +30,7 @@ from stoker.doctor.probes.stretches import Estimate, MeasuredStretch, Reader
 _FIRST_NS, _STRETCH_NS, _STRETCH_TICKS = 400_000_000, 200_000_000, 12
 # The first steps of a source are never in a pause, because some of them are recorded for experiments.
 _EARLY_TICKS = 48
-# A pause ends when the run has grown by this share. It has this least length, and is as long as this many stretches.
+# A pause ends when the run has grown by this share, but lasts at least this long, and as long as this many stretches.
 _GROWTH, _PAUSE_NS, _PAUSE_STRETCHES = 0.1, 1_800_000_000, 9
 # An estimate uses this many of the last stretches, as long as their steps differ by no more than this share.
 _KEPT, _SAME = 4, 0.3
@@ -76,8 +76,7 @@ class Pauses(Probe):
         """Pause from now on whenever that is worthwhile."""
         self._steps.on_tick = lambda count, now: self.call_safely(self._step_ended, count, now)
         self.recorder.on_wake = self.end_pause
-        # A forked child has no heartbeat thread. In the parent, that thread may hold the lock at the moment of the
-        # fork.
+        # A forked child has no heartbeat thread, though that thread may hold the lock when the parent forks.
         os.register_at_fork(after_in_child=self._renew_lock)
 
     def _renew_lock(self) -> None:

@@ -40,7 +40,7 @@ class Probe(Patches):
         """Look at something from outside the program. Called several times a second on the heartbeat's thread."""
 
     def list_growing(self) -> Iterable[Growing]:
-        """Yield what grows only while the pausable patches are in, and is estimated while they are out."""
+        """Return what grows only while the pausable patches are in, and is estimated while they are out."""
         return ()
 
     def list_growing_tallies(self, name: str) -> Iterable[Growing]:

@@ -33,8 +33,7 @@ from stoker.tf_internals.types import ProfilerSession
 
 T = TypeVar("T")
 _MIN_WINDOW_S, _MAX_WINDOW_S = 0.04, 1.5
-# The length of a window while the length of a step is unknown. A shorter one would see only a piece of a long eager
-# step.
+# The window's length while a step's is unknown. A shorter window would see only a piece of a long eager step.
 _FIRST_WINDOW_S = 0.25
 _TICKS_PER_WINDOW = 3
 # A pipeline of single rows makes hundreds of thousands of events a second, and reading one takes 5 us. A window that

@@ -140,8 +140,7 @@ class Recorder:
         if self.window is not None:
             self.window.add(self.since, now, self.top)
         self.since = now
-        # A KeyboardInterrupt can fall between any two lines. The stack may then be too short, but the program must not
-        # break.
+        # A KeyboardInterrupt can fall between any two lines. A stack that is then too short must not break the program.
         self.top = self._stack.pop() if self._stack else PYTHON
         return now
 

@@ -76,8 +76,7 @@ class StepCount:
     first_examples: int = 0
     first_ns: int = 0
     last_ns: int = 0
-    # When the device was done with the first step and with the last one: later than the host, if it runs beside the
-    # host.
+    # When the device was done with the first step and with the last: later than the host, if it runs beside it.
     first_done_ns: int = 0
     last_done_ns: int = 0
     # The times of single steps in nanoseconds, thinned to every `stride`-th.
