@@ -1,11 +1,11 @@
-"""`stoker check` without the rules: what a rule is made of, and how files are checked by all of them.
+"""`stoker check` without the rules themselves: what rules are built from, and how files are checked against them.
 
 | module | subject |
 |---|---|
-| source | what the code says: light abstract interpretation, without TensorFlow |
+| source | what the code does, found by light abstract interpretation, without TensorFlow |
 | rule, edits | what a rule is; the text edits it proposes |
-| chains, models | questions several rules ask: of a pipeline, of a Keras model |
-| gradients, hoisting | what a safe fix must know first: who else uses these gradients, who may change this array |
-| registry | every rule there is |
-| checker, cache | many files, in parallel; results of files that did not change |
+| chains, models | questions about a pipeline or a Keras model that several rules ask |
+| gradients, hoisting | what makes a fix safe: nothing else uses these gradients, nothing changes this array |
+| registry | the list of all rules |
+| checker, cache | check many files in parallel; keep the results of unchanged files |
 """

@@ -1,7 +1,7 @@
-"""Results of files that did not change, kept between runs: keyed by content, by Stoker's own code, by Python.
+"""Cached results of unchanged files. A result is valid for one content, one version of Stoker and one of Python.
 
-A file whose size and time are as they were is not even read; one whose time alone changed is recognised by
-the digest of its content. A result also names the other files it depends on.
+A file whose size and time are unchanged is not even read. If only the time changed, the digest of the content
+decides. A result also names the other files it depends on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME = "check.cache"
 
 
 class Cache:
-    """One file of results under a directory."""
+    """A file of results in a directory."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / _NAME
@@ -35,7 +35,7 @@ class Cache:
         self._load()
 
     def recall(self, paths: Iterable[str]) -> dict[str, Any]:
-        """The kept results that still hold."""
+        """Return the cached results that are still valid."""
         found = {}
         for path in paths:
             entry = self._entries.get(path)
@@ -47,7 +47,7 @@ class Cache:
         return found
 
     def remember(self, results: Mapping[str, Any], needs: Mapping[str, Iterable[str]]) -> None:
-        """Keep results, and write them down."""
+        """Cache results, and write the cache file."""
         for path, result in results.items():
             self._entries[path] = (_stamp(path), {need: _stamp(need) for need in needs[path]}, result)
         self._store()
@@ -73,14 +73,14 @@ class Cache:
         try:
             key, entries = marshal.loads(self._path.read_bytes())
         except (OSError, ValueError, EOFError, TypeError):
-            # No cache yet, or one that a crash or another Python left unreadable: start over.
+            # There is no cache yet, or a crash or another Python left an unreadable one: start over.
             return
         if key == fingerprint():
             self._entries = entries
 
     def _store(self) -> None:
         data = marshal.dumps((fingerprint(), self._entries))
-        # A read-only project is checked all the same, only not faster the next time.
+        # A read-only project can be checked, but has no cache.
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(self._path, data)
@@ -103,7 +103,7 @@ def _digest(path: str) -> bytes:
 
 @lru_cache(maxsize=1)
 def fingerprint() -> str:
-    """Changes with every change of Stoker itself: other code may find other things."""
+    """Return a digest of Stoker's own code and of Python's version. Cached results are invalid once it changes."""
     top = os.path.dirname(os.path.abspath(stoker.__file__))
     stamps = [__version__, sys.version]
     for part in (os.path.join("doctor", "check"), os.path.join("doctor", "stalls")):

@@ -16,7 +16,7 @@ _RANDOM = re.compile(
 
 
 def complete(analysis: Analysis) -> Iterator[tuple[At, Dataset]]:
-    """Every pipeline that no further stage was added to."""
+    """Yield every finished pipeline: one to which no further stage was added."""
     extended = [fact for fact in analysis.facts if isinstance(fact, Extended)]
     parents = {id(fact.parent) for fact in extended}
     for fact in extended:
@@ -26,7 +26,7 @@ def complete(analysis: Analysis) -> Iterator[tuple[At, Dataset]]:
 
 
 def _chains(dataset: Dataset) -> Iterator[Dataset]:
-    """The pipeline itself, and through each pipeline that `zip` put into it from that one's own source."""
+    """Yield the pipeline itself, and one chain for each pipeline zipped into it, from that pipeline's source on."""
     yield dataset
     for part in dataset.parts:
         for chain in _chains(part):

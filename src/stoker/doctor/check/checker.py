@@ -1,4 +1,4 @@
-"""Check many files: in parallel, with results of unchanged files recalled, cross-file findings put together."""
+"""Check many files in parallel, reuse the results of unchanged files, and combine findings across files."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from stoker.doctor.check.source.project import Project
 from stoker.doctor.stall import UNUSED_CODE, UNUSED_KIND, is_known, stalls
 from stoker.errors import suggest
 
-# Fewer files than this are checked sooner than a second process starts.
+# Fewer files than this are checked before a second process would have started.
 _PARALLEL = 24
-# What the analyses leave behind is freed after so many files.
+# Memory that the analyses leave behind is freed each time this many files have been checked.
 _COLLECTED = 32
 
 
 @dataclass(frozen=True)
 class FileResult:
-    """What checking one file gave. Problems may also be in other files that it imports."""
+    """The result of checking one file. Its problems may also be in files that it imports."""
 
     path: str
     problems: tuple[Problem, ...] = ()
     error: str | None = None
     allows: tuple[Allow, ...] = ()
     followed: tuple[tuple[str, int], ...] = ()
-    # Paths that decided something, the file itself not among them.
+    # The other paths that the result depends on.
     consulted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Checked:
-    """All files together."""
+    """The combined result of all files."""
 
     problems: list[Problem]
     errors: list[str]
@@ -51,7 +51,7 @@ class Checked:
 
 
 def check_overlaid(paths: Iterable[str], overlay: Mapping[str, bytes]) -> list[FileResult]:
-    """Check files, some with other contents than those on disk; imports see those contents too."""
+    """Check files. `overlay` holds contents that replace those on disk, also for imports."""
     project = Project(lambda path: load(path, overlay.get(path)))
     return [check_file(path, project) for path in paths]
 
@@ -76,7 +76,7 @@ def check_file(path: str, project: Project) -> FileResult:
 
 
 def _move_into_cell(module: SourceModule, problem: Problem) -> Problem:
-    """Say a notebook's problem in its cell's own lines."""
+    """Return a notebook's problem with its lines counted from the start of its cell."""
     for cell in module.cells or ():
         if cell.first <= problem.line <= cell.last:
             return shift_problem(problem, 1 - cell.first, cell.number)
@@ -84,7 +84,7 @@ def _move_into_cell(module: SourceModule, problem: Problem) -> Problem:
 
 
 def shift_problem(problem: Problem, by: int, cell: int | None) -> Problem:
-    """The same problem with its lines and edits moved: between a notebook's cell and the joined text."""
+    """Return the problem with its lines and edits moved, between a notebook's cell and the joined text."""
     fix = problem.fix
     if fix is not None:
         moved = (replace(edit, line=edit.line + by, end_line=edit.end_line + by) for edit in fix.edits)
@@ -94,7 +94,7 @@ def shift_problem(problem: Problem, by: int, cell: int | None) -> Problem:
 
 
 def check_paths(paths: Sequence[str], *, jobs: int | None = None, cache: Cache | None = None) -> Checked:
-    """Check files (paths or `-`) and put together what they say about each other."""
+    """Check files (paths or `-`) and combine their results."""
     absolute = [path if path == STDIN else os.path.abspath(path) for path in paths]
     known = {} if cache is None else cache.recall(absolute)
     results: dict[str, FileResult] = {path: _unpack(packed) for path, packed in known.items()}
@@ -120,7 +120,7 @@ def _run(paths: list[str], jobs: int | None) -> Iterator[FileResult]:
 
 
 def _split(paths: list[str], parts: int) -> list[list[str]]:
-    """Parts of about the same size in bytes, the largest first. Neighbours stay together: they share imports."""
+    """Split paths into parts of about equal bytes, largest first. Neighbours stay together: they share imports."""
     sizes = {path: os.path.getsize(path) if os.path.isfile(path) else 0 for path in paths}
     limit = sum(sizes.values()) / parts
     made: list[list[str]] = []
@@ -136,7 +136,7 @@ def _split(paths: list[str], parts: int) -> list[list[str]]:
 
 @functools.cache
 def _worker_project() -> Project:
-    """The one project of a worker process."""
+    """Return the project that all checks of a worker process share."""
     return Project()
 
 
@@ -145,7 +145,7 @@ def _check_part(paths: list[str]) -> list[FileResult]:
 
 
 def _check_all(paths: Iterable[str], project: Project) -> Iterator[FileResult]:
-    """Check files one after the other. Automatic collections would take a third of the time."""
+    """Check files one after the other, without automatic garbage collection: it would take a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -160,14 +160,14 @@ def _check_all(paths: Iterable[str], project: Project) -> Iterator[FileResult]:
 
 
 def _collect(project: Project) -> None:
-    """Free what the latest analyses left behind; the garbage collector skips the trees that stay."""
+    """Free the memory of the latest analyses. Later collections skip the trees that are kept."""
     project.forget()
     gc.collect()
     gc.freeze()
 
 
 def combine(results: Sequence[FileResult]) -> Checked:
-    """Put results together: each file's problems, seen from itself and from the files that call into it."""
+    """Combine results: a file's problems come from its own check and from the checks of files that call into it."""
     paths = {result.path for result in results}
     followed = {place for result in results for place in result.followed}
     best: dict[tuple[str, int | None, int, str], Problem] = {}
@@ -175,7 +175,7 @@ def combine(results: Sequence[FileResult]) -> Checked:
         for problem in result.problems:
             if problem.file not in paths:
                 continue
-            # A caller was seen after all: what it does decides, not the function's look.
+            # Some file does call the function: its calls decide, not the presumption.
             if problem.presumed is not None and (problem.file, problem.presumed) in followed:
                 continue
             best.setdefault((problem.file, problem.cell, problem.line, problem.kind), problem)
@@ -204,7 +204,7 @@ def _drop_allowed(problems: list[Problem], allowed: dict[str, tuple[Allow, ...]]
 
 
 def _report_comment(path: str, allow: Allow) -> Problem:
-    """A comment that leaves nothing out, because nothing is there or because it cannot be read."""
+    """Report a comment that ignores nothing, either because there is nothing to ignore or because it is unreadable."""
     if allow.unreadable:
         message = f"cannot read this comment ({allow.name!r}): write `# stoker: ignore[kind]` or `ignore-file[kind]`"
     elif allow.name and not is_known(allow.name):
@@ -229,7 +229,7 @@ _Packed = tuple[
 
 
 def _pack(result: FileResult) -> _Packed:
-    """Plain tuples, which the cache keeps: quick to read, and nothing in them can run."""
+    """Return a result as plain tuples for the cache: fast to load, and unable to run code."""
     problems, allowed = (tuple(map(astuple, found)) for found in (result.problems, result.allows))
     return result.path, problems, result.error, allowed, result.followed, result.consulted
 

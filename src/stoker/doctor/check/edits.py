@@ -1,4 +1,4 @@
-"""Making edits from syntax nodes."""
+"""Make edits from syntax nodes."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from stoker.doctor.check.source.values import Api
 
 
 def place(module: SourceModule, node: ast.AST, *, end: bool = False) -> tuple[int, int]:
-    """Where a node starts or ends: line, column in characters."""
+    """Return the line and column, in characters, where a node starts or ends."""
     line = int(getattr(node, "end_lineno" if end else "lineno"))
     offset = int(getattr(node, "end_col_offset" if end else "col_offset"))
     return line, character(module, line, offset)
 
 
 def insert_after(module: SourceModule, node: ast.AST, text: str) -> Edit:
-    """Put text right behind a node."""
+    """Insert text directly after a node."""
     line, column = place(module, node, end=True)
     return Edit(line, column, line, column, text)
 
 
 def insert_line(module: SourceModule, line: int, text: str) -> Edit:
-    """Put a line above a line."""
+    """Insert a line of text above the given line."""
     return Edit(line, 0, line, 0, text + "\n")
 
 
 def replace_node(module: SourceModule, node: ast.AST, text: str) -> Edit:
-    """Put text in a node's place."""
+    """Replace a node by text."""
     line, column = place(module, node)
     end_line, end_column = place(module, node, end=True)
     return Edit(line, column, end_line, end_column, text)
 
 
 def remove_between(module: SourceModule, left: ast.AST, right: ast.AST) -> Edit:
-    """Remove everything from the end of one node to the end of another: a call's tail `.prefetch(1)`."""
+    """Remove everything from the end of one node to the end of another, such as the tail `.prefetch(1)` of a call."""
     line, column = place(module, left, end=True)
     end_line, end_column = place(module, right, end=True)
     return Edit(line, column, end_line, end_column, "")
 
 
 def add_argument(module: SourceModule, call: ast.Call, text: str) -> Edit | None:
-    """Add an argument at the end of a call; None where the call's own closing is not plain to see."""
+    """Add an argument at the end of a call. Return None if the place for it is not clear from the text."""
     line, column = place(module, call, end=True)
     if column < 1 or module.lines[line - 1][column - 1] != ")":
         return None
@@ -66,7 +66,7 @@ def add_argument(module: SourceModule, call: ast.Call, text: str) -> Edit | None
 
 
 def remove_argument(module: SourceModule, call: ast.Call, gone: ast.keyword) -> Edit | None:
-    """Take an argument out of a call, with its comma; None where the call's text is not plain to see."""
+    """Remove an argument and its comma from a call. Return None if the text between the arguments is unexpected."""
     if _is_alone_on_lines(module, gone):
         return _remove_lines(module, gone.lineno, gone.end_lineno or gone.lineno)
     given: list[ast.expr | ast.keyword] = sorted(
@@ -88,7 +88,7 @@ def remove_argument(module: SourceModule, call: ast.Call, gone: ast.keyword) -> 
 
 
 def _is_alone_on_lines(module: SourceModule, argument: ast.keyword) -> bool:
-    """Whether nothing but its comma and a comment stands beside an argument on its lines."""
+    """Whether an argument's lines hold nothing else except its comma and a comment."""
     line, column = place(module, argument)
     end_line, end_column = place(module, argument, end=True)
     behind = module.lines[end_line - 1][end_column:].strip().removeprefix(",").strip()
@@ -96,7 +96,7 @@ def _is_alone_on_lines(module: SourceModule, argument: ast.keyword) -> bool:
 
 
 def remove_statement(module: SourceModule, statement: ast.stmt) -> Edit | None:
-    """Take out the lines of a statement; None where it shares them, or nothing would be left of its block."""
+    """Remove the lines of a statement. Return None if it shares them, or if its block would be empty."""
     line, column = place(module, statement)
     end_line, end_column = place(module, statement, end=True)
     behind = module.lines[end_line - 1][end_column:].strip()
@@ -113,7 +113,7 @@ def remove_statement(module: SourceModule, statement: ast.stmt) -> Edit | None:
 def _remove_lines(module: SourceModule, first: int, last: int) -> Edit:
     if last < len(module.lines) or first == 1:
         return Edit(first, 0, last + 1, 0, "")
-    # The last line of a file may have no end.
+    # The last line of a file may lack a newline.
     return Edit(first - 1, len(module.lines[first - 2]), last, len(module.lines[last - 1]), "")
 
 
@@ -136,7 +136,7 @@ def _read_between(module: SourceModule, start: tuple[int, int], end: tuple[int, 
 
 
 def tensorflow_name(module: SourceModule, node: ast.AST) -> str | None:
-    """The name under which the file imports TensorFlow, if it still has that meaning at this node."""
+    """Return the name under which the file imports TensorFlow, if it still means TensorFlow at this node."""
     for name, value in module.scope.names.items():
         if isinstance(value, Api) and value.name == "tf" and _is_visible(module, node, name):
             return name
@@ -144,7 +144,7 @@ def tensorflow_name(module: SourceModule, node: ast.AST) -> str | None:
 
 
 def autotune(module: SourceModule, node: ast.AST) -> str | None:
-    """`tf.data.AUTOTUNE`, in the file's words."""
+    """Return `tf.data.AUTOTUNE` as this file can write it, or None if it imports no name for it."""
     for name in ("AUTOTUNE", "AUTO"):
         value = module.scope.names.get(name)
         known = isinstance(value, Api) and value.name.endswith("AUTOTUNE")
@@ -170,6 +170,6 @@ def _is_at_top(module: SourceModule, node: ast.AST) -> bool:
 
 
 def indentation(module: SourceModule, line: int) -> str:
-    """The white space a line starts with."""
+    """Return the white space that a line starts with."""
     text = module.lines[line - 1]
     return text[: len(text) - len(text.lstrip())]

@@ -1,4 +1,4 @@
-"""Where the gradients of a scaled loss go: only to the optimizer that scaled it, or elsewhere as well."""
+"""Find out whether the gradients of a scaled loss go only to the optimizer that scaled it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def scaling_pair(module: SourceModule, call: ast.Call) -> tuple[ast.Call, ast.Call] | None:
-    """The two calls of one function that belong together, if nothing but the optimizer takes the gradients."""
+    """Return a function's calls that scale the loss and unscale its gradients, if only the optimizer uses these."""
     function = module.find_enclosing(call, *_FUNCTIONS) or module.tree
     optimizer = _receiver(call)
     if isinstance(function, ast.Lambda) or optimizer is None:
@@ -31,7 +31,7 @@ def scaling_pair(module: SourceModule, call: ast.Call) -> tuple[ast.Call, ast.Ca
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function that are not in a function inside it."""
+    """Yield a function's nodes, except those inside nested functions and classes."""
     stack = list(ast.iter_child_nodes(function))
     while stack:
         node = stack.pop()
@@ -53,7 +53,7 @@ def _is_plain_call(call: ast.Call) -> bool:
 
 
 def bound_name(module: SourceModule, value: ast.AST) -> str | None:
-    """The one name an assignment gives this value."""
+    """Return the name to which an assignment binds this value, if it is the only one."""
     statement = module.parents.get(value)
     if isinstance(statement, ast.Assign) and statement.value is value and len(statement.targets) == 1:
         target = statement.targets[0]
@@ -62,7 +62,7 @@ def bound_name(module: SourceModule, value: ast.AST) -> str | None:
 
 
 def _is_gradient_of(module: SourceModule, function: ast.AST, gradients: ast.expr, scaled: ast.Call) -> bool:
-    """Whether these are `tape.gradient(scaled, ...)`, themselves or by a name."""
+    """Whether `gradients` is `tape.gradient(scaled, ...)`, or a name for it."""
     loss = bound_name(module, scaled)
     if loss is None:
         return False
@@ -71,7 +71,7 @@ def _is_gradient_of(module: SourceModule, function: ast.AST, gradients: ast.expr
         made = [module.parents.get(node) for node in bindings(function, name)]
         values = [node.value for node in made if isinstance(node, ast.Assign) and len(node.targets) == 1]
         taken = [v for v in values if isinstance(v, ast.Call) and last_name(v.func) == "gradient"]
-        # Besides the tape only the call itself may give the name a value: `g = opt.get_unscaled_gradients(g)`.
+        # Apart from the tape, only the unscaling call itself may bind the name: `g = opt.get_unscaled_gradients(g)`.
         itself = [v for v in values if isinstance(v, ast.Call) and last_name(v.func) == UNSCALED]
         if len(taken) != 1 or len(made) != len(taken) + len(itself):
             return False
@@ -86,7 +86,7 @@ def _is_gradient_of(module: SourceModule, function: ast.AST, gradients: ast.expr
 
 
 def _is_only_applied(module: SourceModule, function: ast.AST, unscaled: ast.Call, optimizer: str) -> bool:
-    """Whether what comes out goes into this optimizer's `apply_gradients`, once, and nowhere else."""
+    """Whether the unscaled gradients are used exactly once, by this optimizer's `apply_gradients`."""
     name = bound_name(module, unscaled)
     if name is None:
         return _is_applied(module, unscaled, optimizer)

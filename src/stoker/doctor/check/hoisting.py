@@ -1,4 +1,4 @@
-"""Converting an array once, before the loop: where that is possible, and where it is certain to change nothing."""
+"""Convert an array once, before the loop: where this is possible, and where it certainly keeps the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker.doctor.check.source.values import Api
 _LOOPS = (ast.For, ast.While)
 _CONVERSIONS = ("convert_to_tensor", "constant")
 _DEFS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-# NumPy functions whose result nobody else holds.
+# NumPy functions that return a new array.
 _FRESH = frozenset(
     {
         "arange",
@@ -35,12 +35,12 @@ _FRESH = frozenset(
         "zeros",
     }
 )
-# With these a name can be reached without being written.
+# Calls that can reach a variable without naming it in the code.
 _LOOKS_UP = re.compile(r"\b(?:globals|locals|vars|exec|eval)\(")
 
 
 def hoist_conversion(fact: ArrayFeed) -> Fix | None:
-    """Convert before the loop what the loop never changes."""
+    """Return a fix that moves the conversion before the loop, if the loop never changes the array."""
     module, call, name = fact.at.module, fact.at.node, fact.argument
     if not isinstance(call, ast.Call) or not isinstance(name, ast.Name):
         return None
@@ -53,7 +53,7 @@ def hoist_conversion(fact: ArrayFeed) -> Fix | None:
     new = f"{name.id}_tensor"
     if loop is None or re.search(rf"\b{new}\b", module.text):
         return None
-    # Two conversions of the same array would otherwise define the same name twice.
+    # The fixes of two conversions of one array would define the same name twice.
     if sum(_converts(node, name.id) for node in ast.walk(loop)) > 1:
         return None
     line = loop.lineno
@@ -76,7 +76,7 @@ def _converts(node: ast.AST, name: str) -> bool:
 
 
 def _find_outermost_invariant(module: SourceModule, call: ast.Call, name: str) -> ast.For | ast.While | None:
-    """The outermost loop, in the same function, that leaves the name as it is."""
+    """Return the outermost loop of the same function that leaves the name and its array unchanged."""
     found: ast.For | ast.While | None = None
     node: ast.AST | None = module.parents.get(call)
     while node is not None and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
@@ -111,7 +111,7 @@ def _is_harmless(module: SourceModule, node: ast.Name) -> bool:
 
 
 def _is_library_name(module: SourceModule, node: ast.expr) -> bool:
-    """`tf.float32`: something that no loop changes."""
+    """Whether an expression is a library's name, such as `tf.float32`, which no loop changes."""
     root = dotted_name(node).split(".", 1)[0]
     return isinstance(node, ast.Attribute) and isinstance(module.scope.names.get(root), Api)
 
@@ -124,7 +124,7 @@ def _is_alone(module: SourceModule, call: ast.Call, name: str) -> bool:
     local = function is not None and bool(bindings(function, name))
     scope = function if local and function is not None else module.tree
     if not local and any(bindings(node, name) for node in ast.walk(module.tree) if isinstance(node, _DEFS)):
-        # Another function has a name like it, or declares it global: which is which takes more than a look.
+        # Another function uses the same name or declares it global; telling the variables apart is not worth it.
         return False
     bound = bindings(scope, name)
     made = module.parents.get(bound[0]) if len(bound) == 1 else None

@@ -1,4 +1,4 @@
-"""What the training-practice rules ask of a model: its last layer, its activation, whether it scales its input."""
+"""What the rules on training practice need to know of a model: last layer, activation, scaling of the input."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from stoker.doctor.check.source.values import Api, Py, Seq, Symbolic, Thing, Val
 
 
 def last_layer(model: Value) -> Thing | None:
-    """The layer a model's output comes from, where the code shows it."""
+    """Return the layer that a model's output comes from, or None if the code does not show it."""
     if not isinstance(model, Thing) or model.type != "model":
         return None
     layers = model.about.get("layer_list")
@@ -20,7 +20,7 @@ def last_layer(model: Value) -> Thing | None:
 
 
 def activation(layer: Thing) -> str | None:
-    """`softmax`, `sigmoid`, ...; empty for none, None where it cannot be known."""
+    """Return a layer's activation (`softmax`, `sigmoid`, ...): empty if it has none, None if it is unknown."""
     arguments = layer.about.get("arguments")
     last = layer.name.rsplit(".", 1)[-1]
     if not isinstance(arguments, Arguments) or arguments.open:
@@ -38,7 +38,7 @@ def activation(layer: Thing) -> str | None:
 
 
 def units(layer: Thing) -> int | None:
-    """How many outputs a Dense layer has."""
+    """Return the number of outputs of a Dense layer, or None if it is unknown."""
     arguments = layer.about.get("arguments")
     if not isinstance(arguments, Arguments) or not layer.name.endswith(".Dense"):
         return None
@@ -47,7 +47,7 @@ def units(layer: Thing) -> int | None:
 
 
 def scales_input(model: Value) -> bool:
-    """Whether the model is known to normalise its own input; unknown models get the benefit of the doubt."""
+    """Whether the model normalises its own input. Unknown models get the benefit of the doubt."""
     if not isinstance(model, Thing) or model.type != "model":
         return True
     layers = model.about.get("layer_list")

@@ -1,4 +1,4 @@
-"""All rules there are, and what they say of an analysis.
+"""All rules, and the problems that they find in an analysis.
 
 for problem in check(analyse(module, project)): ...
 """
@@ -15,17 +15,17 @@ from stoker.doctor.stall import stalls
 
 @functools.cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, ordered by code."""
+    """Return every rule, ordered by code."""
     return tuple(stall for stall in stalls().values() if isinstance(stall, Rule))
 
 
 def check(analysis: Analysis) -> list[Problem]:
-    """All problems of an analysis, one per kind and line, in the order of the files."""
+    """Return all problems of an analysis, one for each kind and line, ordered by file and line."""
     best: dict[tuple[str, int, str], Problem] = {}
     for problem in _problems(analysis):
         key = (problem.file, problem.line, problem.kind)
         known = best.get(key)
-        # The leftmost one on the line speaks for it; a certain one before a presumed one.
+        # Report one problem a line: a certain one before a presumed one, then the leftmost.
         if known is None or _rank(problem) < _rank(known):
             best[key] = problem
     return sorted(best.values(), key=lambda p: (p.file, p.line, p.column, p.code))

@@ -1,4 +1,4 @@
-"""What a rule is: a stall that reading the source finds, with its severity, its page and its judgement of the facts."""
+"""A rule: a stall that can be found by reading the source. It has a severity and a page, and judges the facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker.doctor.stall import Stall
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace the text between two places. Lines count from 1, columns from 0, in characters."""
+    """A replacement of the text between two places. Lines count from 1; columns count characters from 0."""
 
     line: int
     column: int
@@ -26,7 +26,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Fix:
-    """Edits that repair a problem together; `safe` ones leave the results as they were."""
+    """Edits that together repair a problem. A `safe` fix leaves the program's results unchanged."""
 
     safety: str
     edits: tuple[Edit, ...]
@@ -35,7 +35,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class Problem:
-    """A kind found at a place by reading the code."""
+    """A kind of stall, found at one place by reading the code."""
 
     kind: str
     code: str
@@ -48,28 +48,28 @@ class Problem:
     fix: Fix | None = None
     end_column: int = 0
     source: str = ""
-    # A notebook's cell, counted from 1; `line` is then the line in the cell.
+    # The cell of a notebook, counted from 1; `line` then counts from the start of the cell.
     cell: int | None = None
-    # The price a saved run gives this line, e.g. 3.1.
+    # The price that a saved run gives this line, e.g. 3.1.
     measured: float | None = None
-    # "modelled" if that price was not measured; "" where the run does not say.
+    # "modelled" if that price was not measured; "" if the run does not say.
     basis: str = ""
-    # Rests on the look of a function nobody was seen to call: the line of its `def`.
+    # If the problem rests on a guess about a function without known callers: the line of its `def`.
     presumed: int | None = None
 
 
 class Rule(Stall, ABC):
-    """A stall that reading the source finds."""
+    """A stall that can be found by reading the source."""
 
     severity: ClassVar[str]
-    # The words of its page, beside `why`; the examples are its first cases.
+    # The texts of the rule's page, together with `why`; its first cases are the examples.
     what: ClassVar[str]
     fix_safety: ClassVar[str] = "There is no automatic fix."
     known_problems: ClassVar[str] = "None known."
 
     @abstractmethod
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Judge the facts."""
+        """Yield the problems that the facts show."""
 
     @property
     def fixable(self) -> bool:
@@ -77,13 +77,13 @@ class Rule(Stall, ABC):
         return any(case.fixed is not None for case in self.bad)
 
     def problem(self, at: At, message: str, fix: Fix | None = None, node: ast.AST | None = None) -> Problem:
-        """A problem at a place, or at another node of the same file."""
+        """Make a problem at a place, or at another node of the same file."""
         return self.problem_at(at.module, node or at.node, message, fix, at)
 
     def problem_at(
         self, module: SourceModule, node: ast.AST, message: str, fix: Fix | None = None, at: At | None = None
     ) -> Problem:
-        """A problem at any node."""
+        """Make a problem at a node of any file."""
         line, column = start(module, node)
         presumed = at.presumed.lineno if at is not None and at.presumed is not None else None
         source = module.lines[line - 1] if line <= len(module.lines) else ""
@@ -106,7 +106,7 @@ class Rule(Stall, ABC):
 
 
 def start(module: SourceModule, node: ast.AST) -> tuple[int, int]:
-    """Where a reader looks for a node: a method call is at its method's name, not at the start of its chain."""
+    """Return where to show a node. A method call is shown at its method's name, not at the start of its chain."""
     line, offset = int(getattr(node, "lineno", 1)), int(getattr(node, "col_offset", 0))
     method = node.func if isinstance(node, ast.Call) else None
     if isinstance(method, ast.Attribute) and _has_call(method.value):
@@ -120,7 +120,7 @@ def _has_call(node: ast.expr) -> bool:
 
 
 def character(module: SourceModule, line: int, offset: int) -> int:
-    """The parser counts bytes of UTF-8; people and editors count characters."""
+    """Convert the parser's offset, in bytes of UTF-8, to characters, which people and editors count."""
     if line > len(module.lines):
         return offset
     text = module.lines[line - 1]
@@ -130,6 +130,6 @@ def character(module: SourceModule, line: int, offset: int) -> int:
 
 
 def describe(node: ast.AST, limit: int = 40) -> str:
-    """An expression for a message, in back quotes and not too long."""
+    """Return an expression for a message: in back quotes, and shortened if it is long."""
     text = " ".join(ast.unparse(node).split())
     return f"`{text if len(text) <= limit else text[: limit - 1] + '…'}`"

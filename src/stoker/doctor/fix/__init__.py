@@ -1,4 +1,4 @@
-"""Findings -> text edits -> new files; verify: run before and after and compare.
+"""Repair findings: turn them into text edits and new files, then run the program before and after and compare.
 
     repairs = plan(paths, wanted={"safe"}, reports=config.reports)
     for change in changes: change.write()
@@ -6,7 +6,7 @@
 | module | subject |
 |---|---|
 | plan | rounds of edits in memory until nothing is left to do |
-| edits | applying them to a text: never overlapping, the result always parses |
-| verify | whether the repaired program computes the same, and faster |
-| verified | how much faster, as the price of what was repaired |
+| edits | apply edits to a text; they never overlap, and the result always parses |
+| verify | check that the repaired program computes the same, and faster |
+| verified | record the measured speedup as the price of the repaired findings |
 """

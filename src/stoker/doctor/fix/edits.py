@@ -1,4 +1,4 @@
-"""Applying edits to a text: never overlapping, line ends kept, the result always parses."""
+"""Apply edits to a text. They never overlap, they keep its line ends, and the result always parses."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def apply(text: str, fixes: Sequence[Fix], valid: Callable[[str], bool]) -> tuple[str, list[Fix]]:
-    """Apply as many of the fixes as fit together; return the text and these fixes.
+    """Apply as many fixes as are compatible. Return the new text and the fixes applied.
 
-    Fixes are taken in order; one that touches the place of an earlier one waits for the next round. Should the
-    result not be valid, fixes are added one by one and those that break it are left out.
+    Fixes are taken in order. One that touches the place of an earlier one waits for the next round. If the
+    result is not valid, fixes are added one by one, and those that break the text are left out.
     """
     chosen = _choose_compatible(text, fixes)
     new = _edit(text, [edit for fix in chosen for edit in fix.edits])
@@ -65,5 +65,5 @@ def _span(starts: list[int], edit: Edit) -> tuple[int, int]:
 
 
 def _line_starts(text: str) -> list[int]:
-    """Where each line begins, as the parser counts lines."""
+    """Return the offset of each line, with lines as the parser counts them."""
     return [0, *(found.end() for found in _LINE_END.finditer(text))]

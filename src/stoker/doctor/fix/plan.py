@@ -1,4 +1,4 @@
-"""From findings to new files: rounds of edits in memory until nothing is left to do, then written whole."""
+"""Turn findings into new files: edit in memory, in rounds, until nothing is left to do, then write whole files."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from stoker.doctor.check.source.files import decode, shorten_path
 from stoker.doctor.fix.edits import apply, parses
 from stoker.files import write_atomically
 
-# One fix can make room for another; a handful of rounds is more than any file needs.
+# One fix can make another possible. No file needs more rounds than this.
 _ROUNDS = 8
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """A file before and after, and what was repaired in it."""
+    """A file's content before and after, and the problems fixed in it."""
 
     path: str
     before: bytes
@@ -31,15 +31,15 @@ class FileChange:
     fixed: tuple[Problem, ...]
 
     def write(self) -> None:
-        """Replace the file, all or nothing, with its permissions kept."""
+        """Replace the file atomically, keeping its permissions."""
         write_atomically(Path(self.path), self.after, durable=True)
 
     def undo(self) -> None:
-        """Put the old content back."""
+        """Restore the old content."""
         write_atomically(Path(self.path), self.before, durable=True)
 
     def diff(self) -> str:
-        """A unified diff."""
+        """Return a unified diff."""
         name = shorten_path(self.path)
         old, new = (decode(self.path, data).splitlines(keepends=True) for data in (self.before, self.after))
         return "".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"))
@@ -47,7 +47,7 @@ class FileChange:
 
 @dataclass(frozen=True)
 class RepairPlan:
-    """What fixing files would change, which of them could not be read, and what stays as it is."""
+    """The changes that fixing files would make, the errors of unreadable files, and the problems that would be left."""
 
     changes: list[FileChange]
     errors: list[str]
@@ -57,9 +57,9 @@ class RepairPlan:
 def plan(
     paths: Sequence[str], wanted: Collection[str], reports: Callable[[str, str, str], bool]
 ) -> RepairPlan:
-    """What fixing these files would change.
+    """Plan the repair of these files, without writing them.
 
-    `wanted` are the safeties to apply, `reports` says whether a kind counts in a file.
+    `wanted` holds the safeties of the fixes to apply; `reports` says whether a kind is reported in a file.
     """
     files = [os.path.abspath(path) for path in paths]
     overlay: dict[str, bytes] = {}
@@ -115,7 +115,7 @@ def _script(path: str, text: str, problems: list[Problem]) -> tuple[str, list[Fi
 
 
 def _notebook(path: str, text: str, problems: list[Problem]) -> tuple[str, list[Fix]]:
-    """Edit each cell separately; magics stay as they are, since nothing is ever found in them."""
+    """Edit each cell separately. Magics stay unchanged, since no problem is ever found in them."""
     _, cells = notebook.read_cells(path, text)
     lines = notebook.read_raw(path, text).split("\n")
     sources: dict[int, str] = {}
@@ -123,7 +123,7 @@ def _notebook(path: str, text: str, problems: list[Problem]) -> tuple[str, list[
     for cell in cells:
         fixes = [p.fix for p in problems if p.cell == cell.number and p.fix is not None]
         height = cell.last - cell.first + 1
-        # A fix whose other half is in another cell is left to the reader.
+        # A fix that spans two cells is left to the user.
         fixes = [fix for fix in fixes if all(e.line >= 1 and e.end_line <= height for e in fix.edits)]
         if fixes:
             source = "\n".join(lines[cell.first - 1 : cell.last])

@@ -1,6 +1,6 @@
-"""What `stoker fix --verify` measured becomes the price of what it repaired, in the record of the first run.
+"""Store the speedup that `stoker fix --verify` measured in the first run's record, as the price of the repairs.
 
-This module reads and writes records, and imports nothing that prices them: TensorFlow must not be loaded here.
+This module reads and writes records. It imports no pricing code, since that would load TensorFlow.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from stoker.records import Finding, Record, RepairedLine, Repairs, VerifiedRow
 from stoker.tracking.store import record_files
 
 _BY = "stoker fix --verify"
-# A finding that costs less than this share need not be among those repaired for all to be repaired.
+# All findings count as repaired even if some are left that cost less than this share.
 _NEGLIGIBLE = 0.02
 
 
 def keep_gain(run_id: str, changes: Sequence[FileChange], speedup: float) -> None:
-    """Put the gain of these repairs into the record of the run that was made before them.
+    """Store the gain of these repairs in the record of the run before them.
 
     Raises:
-        RecordError: there is no such record any more.
-        OSError: it cannot be written.
+        RecordError: the record no longer exists.
+        OSError: the record cannot be written.
     """
     path = record_files.path_of(run_id)
     record = record_files.read(path)
@@ -34,7 +34,7 @@ def keep_gain(run_id: str, changes: Sequence[FileChange], speedup: float) -> Non
 
 
 def with_gain(record: Record, repaired: Sequence[Finding], speedup: float) -> Record:
-    """The record with what these findings were found to gain together, in place of what was thought."""
+    """Return the record with the measured gain of these findings together, in place of their estimated prices."""
     lines = [RepairedLine(kind=f.kind, file=f.file, line=f.line, function=f.function) for f in repaired]
     row = VerifiedRow(lines=lines, speedup=round(speedup, 3), by=_BY)
     tables = replace(record.tables, verified=[*record.tables.verified, row])
@@ -51,7 +51,7 @@ def _with_price(finding: Finding, row: VerifiedRow) -> Finding:
 
 
 def _repairs(before: Repairs, record: Record, row: VerifiedRow) -> Repairs:
-    """All together, if all that count were repaired; and the place of a finding that was repaired alone."""
+    """Update the price of all repairs if every finding that counts was repaired, and that of one repaired alone."""
     counting = {
         (f.kind, f.file, f.line)
         for f in record.findings
@@ -71,7 +71,7 @@ def _repairs(before: Repairs, record: Record, row: VerifiedRow) -> Repairs:
 
 
 def _is_repaired(finding: Finding, record: Record, changes: Sequence[FileChange]) -> bool:
-    """Whether a finding of the run is one of the problems that were fixed."""
+    """Whether the fixed problems include this finding of the run."""
     path = os.path.abspath(finding.file)
     fixed = [
         problem

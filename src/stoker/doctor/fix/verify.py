@@ -1,4 +1,4 @@
-"""Is the repaired program the same program, and faster? Run it before and after, and compare."""
+"""Run a program before and after its repair, and compare: are the results the same, and is it faster?"""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from stoker.errors import StokerError, UsageError
 from stoker.units import times
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
-# A number with a unit of time, or of something per time, says how fast it was, not what it computed.
+# A number with a unit of time or of a rate tells how fast the program was, not what it computed.
 _TIMED = re.compile(
     r"[-+]?\d+(?:\.\d+)?\s*(?:s|ms|us|µs|ns|sec|secs|seconds|min|minutes|h|hours|it/s|s/it|ms/step|s/step|us/step"
     r"|steps/s|step/s|examples/s|images/s|samples/s)\b|\b\d+:\d\d(?::\d\d)?\b"
 )
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 _TIMED_LINE = re.compile(r"\b(?:time|took|elapsed|duration|throughput|per second|speed|eta)\b", re.IGNORECASE)
-# What sets the seed of Keras, TensorFlow or both.
+# Calls that set the seed of Keras, of TensorFlow or of both.
 _SEED = re.compile(r"\bset_(?:random_)?seed\b|\benable_op_determinism\b")
-# Below this the difference is noise.
+# A speedup below this means slower; a smaller difference is noise.
 _SLOWER = 0.9
 
 
 class VerifyError(StokerError):
-    """The program could not be run to compare."""
+    """The program could not be run for the comparison."""
 
 
 @dataclass(frozen=True)
 class FixOutcome:
-    """One run: what it printed and how fast it was."""
+    """The output and the speed of one run."""
 
     exit_code: int
     output: str
@@ -43,7 +43,7 @@ class FixOutcome:
     startup_s: float
     steps: int
     steps_per_s: float | None
-    # Its record's.
+    # The id of the run's record.
     run_id: str = ""
 
 
@@ -54,7 +54,7 @@ class Verdict:
     same: bool
     speedup: float
     reason: str = ""
-    # Whether it compares steps a second, as prices do.
+    # Whether the speedup compares steps a second, as prices do.
     of_steps: bool = False
 
     @property
@@ -73,10 +73,10 @@ class Verdict:
 
 
 def program_words(command: Sequence[str]) -> list[str]:
-    """What to run: `-- python train.py args` and `train.py args` mean the same.
+    """Return the program and its arguments: `-- python train.py args` means the same as `train.py args`.
 
     Raises:
-        UsageError: there is no program in it.
+        UsageError: the command names no program.
     """
     words = [word for index, word in enumerate(command) if not (index == 0 and word == "--")]
     if words and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0]):
@@ -87,15 +87,15 @@ def program_words(command: Sequence[str]) -> list[str]:
 
 
 def run(words: Sequence[str]) -> FixOutcome:
-    """Run the program under `stoker run`, which keeps its own record.
+    """Run the program under `stoker run`, which saves a record of its own.
 
     Raises:
-        VerifyError: there was no record to read afterwards.
+        VerifyError: the run left no readable record.
     """
     with tempfile.TemporaryDirectory() as directory:
         record_path = Path(directory) / "record.json"
         command = [sys.executable, "-m", "stoker", "run", "--quiet", "--json", str(record_path), *words]
-        # Not as text: Python would turn the carriage returns of a progress bar into ends of lines.
+        # Capture bytes: text mode would turn the carriage returns of a progress bar into newlines.
         done = subprocess.run(command, capture_output=True, check=False)
         try:
             record = json.loads(record_path.read_text(encoding="utf-8"))
@@ -114,7 +114,7 @@ def run(words: Sequence[str]) -> FixOutcome:
 
 
 def compare(before: FixOutcome, after: FixOutcome, tolerance: float = 1e-3) -> Verdict:
-    """Whether both computed the same, and how much faster the second was."""
+    """Compare two runs: whether both computed the same, and how much faster the second was."""
     speedup = _speedup(before, after)
     if before.exit_code != after.exit_code:
         return Verdict(False, speedup, f"exit code {before.exit_code} became {after.exit_code}")
@@ -135,7 +135,7 @@ def _have_same_steps(before: FixOutcome, after: FixOutcome) -> bool:
 
 
 def describe_missing_seed(words: Sequence[str]) -> str:
-    """What to try when results differ: nothing if the program sets a seed, or is not one file."""
+    """Say how to set a seed when results differ. Empty if the program sets one already, or is not a single file."""
     path = Path(words[0])
     if not path.is_file() or _SEED.search(path.read_text(encoding="utf-8", errors="replace")):
         return ""
@@ -153,10 +153,10 @@ def _speedup(before: FixOutcome, after: FixOutcome) -> float:
 
 
 def _numbers(output: str) -> list[float]:
-    """The numbers a program printed, without times and without what a progress bar has drawn over."""
+    """Return the numbers a program printed, except times and those a progress bar overwrote."""
     found = []
     for drawn in _COLOUR.sub("", output).split("\n"):
-        # How often a bar is redrawn depends on the time it takes: only its last state is a result.
+        # How often a bar is redrawn depends on timing, so only its last state counts.
         line = drawn.rstrip("\r").rpartition("\r")[2]
         if not _TIMED_LINE.search(line):
             found += [float(token) for token in _NUMBER.findall(_TIMED.sub(" ", line))]

@@ -1,10 +1,10 @@
-"""The checker inside an editor: a language server that reports findings while one types (`stoker lsp`).
+"""The checker inside an editor: a language server that reports findings as you type (`stoker lsp`).
 
 | module | subject |
 |---|---|
-| documents | the open documents and what was found in them, checked again as they change |
-| messages | findings in the protocol's words: diagnostics, code actions, hovers |
+| documents | the open documents and their findings, checked again as the documents change |
+| messages | findings as messages of the protocol: diagnostics, code actions, hovers |
 | server | the server itself: which message does what, and when a change is checked |
 
-Nothing here imports TensorFlow. `documents` needs nothing but the checker; the other two need the extra `stoker[lsp]`.
+Nothing here imports TensorFlow. `documents` needs only the checker; the other two need the extra `stoker[lsp]`.
 """

@@ -1,4 +1,4 @@
-"""The open documents of an editor and what was found in them: a change checks again what depends on it."""
+"""The open documents of an editor and their findings. After a change, every document that depends on it is checked."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stoker.files import RUNS
 
 @dataclass(frozen=True)
 class PricedProblem:
-    """A problem, and what a saved run says it costs."""
+    """A problem, and its cost according to a saved run."""
 
     problem: Problem
     price: PriceOfLine | None = None
@@ -27,7 +27,7 @@ class PricedProblem:
 
 @dataclass(frozen=True)
 class CheckedText:
-    """One document as it was checked. While its text does not parse, the earlier findings stay."""
+    """One document as it was last checked. While its text does not parse, the earlier findings stay."""
 
     text: str
     problems: tuple[PricedProblem, ...]
@@ -35,20 +35,20 @@ class CheckedText:
 
 
 class OpenDocuments:
-    """The results of the open documents. One thread at a time may check."""
+    """The results of the open documents. Only one thread at a time may call `check`."""
 
     def __init__(self) -> None:
         self._results: dict[str, FileResult] = {}
         self._checked: dict[str, CheckedText] = {}
-        # What is wrong with the configuration of a project, by its root.
+        # Errors in the configurations of projects, by the projects' roots.
         self.config_errors: dict[Path, str] = {}
 
     def find(self, path: str) -> CheckedText | None:
-        """What the latest check of a document gave."""
+        """Return the result of the latest check of a document."""
         return self._checked.get(path)
 
     def check(self, texts: Mapping[str, str]) -> dict[str, CheckedText]:
-        """Check all open documents, given by path: those that changed, and those that look into these."""
+        """Check the open documents, given by path, that have changed or depend on one that has. Return all results."""
         changed = {path for path, text in texts.items() if not self._is_current(path, text)}
         changed |= self._results.keys() - texts.keys()
         self._results = {path: result for path, result in self._results.items() if path in texts}
@@ -97,9 +97,9 @@ def _price(problem: Problem, prices: PriceList) -> PricedProblem:
 
 
 def _run_folders(path: str) -> list[Path]:
-    """Where the runs of a program may be: in its directory or one above it, up to the top of the project."""
+    """Return where a program's runs may be: in its directory or one above it, up to the top of the project."""
     directory = Path(path).parent
     root = project_root(str(directory))
     above = [one for one in (directory, *directory.parents) if one == root or root in one.parents]
-    # The nearest last: its runs have the last word.
+    # The nearest comes last, so that its runs take precedence.
     return [one / RUNS for one in reversed(above)]

@@ -1,4 +1,4 @@
-"""Findings in the protocol's words: diagnostics, code actions, hovers."""
+"""Findings as messages of the protocol: diagnostics, code actions, hovers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stoker.doctor.stall import find_stall
 
 SOURCE = "stoker"
 FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.{SOURCE}"
-# 1.04x would read as 1.0x, which is no gain.
+# 1.04x would be shown as 1.0x, which is no gain.
 _NOTICEABLE = 1.05
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
@@ -25,7 +25,7 @@ _SEVERITIES = {
 
 
 def diagnose(document: TextDocument, found: PricedProblem) -> types.Diagnostic:
-    """One finding as a diagnostic, with its price if a run knows it."""
+    """Return a finding as a diagnostic, with its price if a run has one."""
     problem = found.problem
     price = f" [{describe_price(found.price)}]" if found.price is not None else ""
     return types.Diagnostic(
@@ -38,14 +38,14 @@ def diagnose(document: TextDocument, found: PricedProblem) -> types.Diagnostic:
 
 
 def describe_price(price: PriceOfLine) -> str:
-    """`3.1x faster without it, measured in run 20261115-210754-3fa91c07`."""
+    """Return a price in words: `3.1x faster without it, measured in run 20261115-210754-3fa91c07`."""
     how = "modelled from" if price.basis == "modelled" else "measured in"
     gain = f"{price.speedup:.1f}x" if price.speedup >= _NOTICEABLE else "hardly"
     return f"{gain} faster without it, {how} run {price.run_id}"
 
 
 def explain(found: PricedProblem) -> str:
-    """A finding in Markdown: what it is, what it costs, why, and what to do."""
+    """Return a finding in Markdown: what it is, what it costs, why, and what to do."""
     problem = found.problem
     stall = find_stall(problem.kind)
     parts = [f"**{problem.kind}** ({problem.code})" + (f": {stall.title}." if stall is not None else "")]
@@ -61,7 +61,7 @@ def explain(found: PricedProblem) -> str:
 def offer_actions(
     document: TextDocument, checked: CheckedText, lines: range, kinds: Sequence[str] | None
 ) -> list[types.CodeAction]:
-    """What can be done about the findings on these lines: their fixes, and comments that leave them out."""
+    """Return the actions for the findings on these lines: their fixes, and comments that ignore them."""
     actions = []
     if _is_wanted(types.CodeActionKind.QuickFix.value, kinds):
         for found in checked.problems:
@@ -74,7 +74,7 @@ def offer_actions(
 
 
 def _is_wanted(kind: str, asked: Sequence[str] | None) -> bool:
-    """Whether an editor asks for this kind of action, or for a kind it belongs to; None is everything."""
+    """Whether an editor asks for this kind of action or a more general one; None asks for all."""
     return asked is None or any(kind == one or kind.startswith(f"{one}.") for one in asked)
 
 
@@ -99,7 +99,7 @@ def _title(fix: Fix) -> str:
 
 
 def _ignore(problem: Problem, text: str) -> Fix:
-    """A comment on a line of its own before the finding."""
+    """Return a fix that adds an ignore comment on a line of its own above the finding."""
     line = text.splitlines()[problem.line - 1] if problem.line <= len(text.splitlines()) else ""
     indent = line[: len(line) - len(line.lstrip())]
     comment = f"{indent}# stoker: ignore[{problem.kind}]\n"
@@ -134,6 +134,6 @@ def _range_of(document: TextDocument, problem: Problem) -> types.Range:
 
 
 def _range(document: TextDocument, line: int, column: int, end_line: int, end_column: int) -> types.Range:
-    """Lines from 1 and columns in characters, in the units that the editor counts in."""
+    """Convert lines counted from 1 and columns in characters to the units in which the editor counts."""
     start, end = types.Position(line - 1, column), types.Position(end_line - 1, end_column)
     return document.position_codec.range_to_client_units(document.lines, types.Range(start, end))

@@ -15,30 +15,30 @@ from stoker.doctor.lsp import messages
 from stoker.doctor.lsp.documents import CheckedText, OpenDocuments
 from stoker.version import __version__
 
-# Typing goes on if the next key comes within this time.
+# A change is checked once no further key is pressed for this time.
 _PAUSE_S = 0.25
-# A sum of a thousand terms is a tree a thousand levels deep, and the checker walks it in a thread here.
+# The tree of a sum of a thousand terms is a thousand levels deep, and here a thread walks it.
 _STACK_BYTES = 64 << 20
 _ACTIONS = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, messages.FIX_ALL])
 
 
 class CheckServer(LanguageServer):
-    """Publishes the findings of the open documents, and answers for them."""
+    """Publishes the findings of the open documents, and answers requests about them."""
 
     def __init__(self) -> None:
         super().__init__("stoker", __version__)
         self._documents = OpenDocuments()
-        # Counts requests for a check: one that is no longer the latest gives way.
+        # The number of requests for a check. Only the latest request is served.
         self._latest = 0
         self._told: set[str] = set()
         default = threading.stack_size(_STACK_BYTES)
         self._checker = ThreadPoolExecutor(1, thread_name_prefix="stoker-check")
-        # The thread starts with its first task, so the size must hold until then.
+        # The thread starts with its first task, so the stack size must stay set until then.
         self._checker.submit(int).result()
         threading.stack_size(default)
 
     async def check_after(self, pause_s: float) -> None:
-        """Check what is open, unless a newer request comes first."""
+        """Wait, then check the open documents, unless a newer request has come in."""
         self._latest += 1
         mine = self._latest
         await asyncio.sleep(pause_s)
@@ -49,13 +49,13 @@ class CheckServer(LanguageServer):
         running = asyncio.get_running_loop()
         checked = await running.run_in_executor(self._checker, self._documents.check, texts)
         for path, result in checked.items():
-            # A document that changed meanwhile is checked again: its lines are not these any more.
+            # A document that has changed meanwhile is checked again: these lines no longer fit it.
             if documents[path].source == result.text and result.parses:
                 self._publish(documents[path], result)
         self._tell_config_errors()
 
     def _open_files(self) -> dict[str, TextDocument]:
-        """The open documents that are files, by path; a document without a name yet is left alone."""
+        """Return the open documents that are Python files, by path. Documents not saved yet are left out."""
         found = {}
         for uri, document in self.workspace.text_documents.items():
             path = to_fs_path(uri) if uri.startswith("file:") else None
@@ -73,18 +73,18 @@ class CheckServer(LanguageServer):
         )
 
     def _tell_config_errors(self) -> None:
-        """Say each fault of a pyproject.toml once."""
+        """Show each configuration error once."""
         errors = set(self._documents.config_errors.values())
         for error in sorted(errors - self._told):
             self.window_show_message(types.ShowMessageParams(types.MessageType.Warning, f"stoker: {error}"))
         self._told = errors
 
     def clear(self, uri: str) -> None:
-        """Take a closed document's findings off the screen."""
+        """Remove a closed document's findings from the screen."""
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri=uri, diagnostics=[]))
 
     def find_checked(self, uri: str) -> tuple[TextDocument, CheckedText] | None:
-        """A document and the result of its latest check, if it has not changed since."""
+        """Return a document and the result of its latest check, if it has not changed since."""
         document = self.workspace.get_text_document(uri)
         checked = self._documents.find(to_fs_path(uri) or "")
         if checked is None or checked.text != document.source:
@@ -131,7 +131,7 @@ def _hover(server: CheckServer, params: types.HoverParams) -> types.Hover | None
 
 
 def make_server() -> CheckServer:
-    """A server with all it answers to."""
+    """Make a server with all its features registered."""
     server = CheckServer()
     server.feature(types.TEXT_DOCUMENT_DID_OPEN)(_check_opened)
     server.feature(types.TEXT_DOCUMENT_DID_CHANGE)(_check_changed)

@@ -1,16 +1,16 @@
-"""The price of a finding: measured, or the recorded steps run again as a model, with one cause taken out.
+"""The price of a finding: measured, or modelled by a replay of the recorded steps without one cause.
 
 | module | subject |
 |---|---|
-| program, recorded_steps, feeding | a record made into a `replay.program.Program`: pieces of work, and the input |
+| program, recorded_steps, feeding | turn a record into a `replay.program.Program`: pieces of work, and the input |
 | undisturbed | the run's steps without other programs on the processors |
-| measured | a price of which nothing is assumed: what was timed in place of what it replaces |
-| tuned | what the tuner measured of an input, as the price of the finding about it |
-| verified | a price that was found by repairing the program and running it |
-| claims | what of a step is a finding's own, and so what its repair can gain at most |
+| measured | a price without assumptions: the timed repair in place of what it replaces |
+| tuned | the price of a finding about an input, from the tuner's measurement |
+| verified | a price found by repairing and running the program |
+| claims | which part of a step belongs to a finding, and so what its repair can gain at most |
 | repairs | a program with several findings repaired, each by the repair of its stall |
 | tuner_gain | what the tuner would gain for a starved step |
-| prices | a price for each finding, for all together, and the order |
+| prices | the price of each finding and of all together, and the order of repair |
 | ranking | which finding is listed first, and what all repairs gain at least |
 | scaling | the same program on other devices, batches, replicas |
 | fleet | a job of many workers: stragglers, failures, checkpoints |

@@ -1,7 +1,7 @@
-"""What of a step is a finding's own, and so what its repair can gain at most: Amdahl's law, kept in one place.
+"""Which part of a step belongs to a finding, and so what its repair can gain at most (Amdahl's law).
 
-Windows label most pieces of work with a site. What they do not label belongs, account by account, to whoever the run's
-sums say took it: a finding claims as much of it as it was measured to take, and no two findings claim the same.
+Profiler windows label most pieces of work with a site. The other pieces are assigned, account by account, according to
+the run's sums: a finding claims as much as it was measured to take, and no two findings claim the same.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from stoker.doctor.stall import stalls
 from stoker.doctor.stalls.shared.input_repair import InputRepair
 from stoker.records import Finding
 
-# What is never part of running ops and compiled functions.
+# Accounts that are never part of running ops and compiled functions.
 _APART = frozenset({"input", "trace", "checkpoint", "communication", "teardown", "startup"})
-# How the spans name eager ops that follow a tape.
+# The name that spans give to eager ops after a tape.
 TAPE = "tape"
 
 
@@ -31,7 +31,7 @@ def has_repair(kind: str) -> bool:
 
 
 def repair_of(kind: str) -> Repair:
-    """The repair of a kind that has one."""
+    """Return the repair of a kind that has one."""
     repair = stalls()[kind].repair
     if repair is None:
         raise KeyError(kind)
@@ -39,7 +39,7 @@ def repair_of(kind: str) -> Repair:
 
 
 def told_s(program: Program, finding: Finding) -> float:
-    """Seconds of a step that the run's sums give to the finding; without sums, all there is."""
+    """Return the seconds of a step that the run's sums assign to the finding, or infinity if there are no sums."""
     repair = repair_of(finding.kind)
     timed = repair.timed(program, finding)
     if timed is not None and timed.replaces:
@@ -49,16 +49,16 @@ def told_s(program: Program, finding: Finding) -> float:
         return math.inf
     if program.undisturbed == 1.0:
         return seconds / program.count
-    # Where it was counted how long it waited for a processor, that tells better than the whole run.
+    # The finding's own wait for processors, if it was counted, says more than that of the whole run.
     waited = finding.detail.get("waited_share")
     return seconds / program.count * (program.undisturbed if waited is None else 1 - waited)
 
 
 def release_foreign_ops(program: Program, findings: Iterable[Finding]) -> Program:
-    """The program with eager ops freed of the label of a tape that they are not of.
+    """Return the program with the labels removed from eager ops that do not belong to their tape.
 
-    Ops are labelled by the tape opened last, while a finding stands at the first tape of its function, and a model may
-    be called between two tapes. The run's sums tell which finding they are of.
+    Ops bear the label of the tape opened last. But a finding stands at the first tape of its function, and a model may
+    be called between two tapes. The run's sums tell to which finding these ops belong.
     """
     priced = [(finding, repair_of(finding.kind)) for finding in findings if has_repair(finding.kind)]
     of_tapes = [finding for finding, repair in priced if repair.owns_tapes]
@@ -71,7 +71,7 @@ def release_foreign_ops(program: Program, findings: Iterable[Finding]) -> Progra
         return replace(piece, site=None) if stray else piece
 
     program = program.with_pieces(change)
-    # Others that are first of all eager ops, without a tape.
+    # Other findings may consist of eager ops without a tape.
     if any(not repair.owns_tapes and repair.accounts_of(f)[0] == "eager" for f, repair in priced):
         for finding in of_tapes:
             program = _without_surplus(program, finding)
@@ -79,7 +79,7 @@ def release_foreign_ops(program: Program, findings: Iterable[Finding]) -> Progra
 
 
 def _without_surplus(program: Program, finding: Finding) -> Program:
-    """The program with what bears the label of a tape beyond what the sums give to its finding freed of it."""
+    """Return the program with a tape's label removed from what exceeds the time that the sums assign to its finding."""
     repair = repair_of(finding.kind)
     own, told = repair.own_s(program, finding), told_s(program, finding)
     if own <= told:
@@ -95,9 +95,9 @@ def _without_surplus(program: Program, finding: Finding) -> Program:
 
 
 def with_marked_parts(program: Program, findings: Iterable[Finding]) -> Program:
-    """The program with as much of each step labelled as a finding's as marked steps showed to be its own.
+    """Return the program with as much of each step labelled as a finding's as marked steps showed.
 
-    Which pieces bear the label does not matter where nothing runs beside the host.
+    If nothing runs beside the host, it does not matter which pieces bear the label.
     """
     own: dict[Site, tuple[float, str]] = {}
     for finding in findings:
@@ -108,7 +108,7 @@ def with_marked_parts(program: Program, findings: Iterable[Finding]) -> Program:
         return program
     wanted = sum(seconds for seconds, _ in own.values())
     there = mean_s(program.steps, lambda piece: _may_be_marked(piece, own, _APART))
-    # On a busy machine waits for the input also hold time in which others had the processor.
+    # On a busy machine, waits for the input also include time in which other programs had the processor.
     apart = _APART if there >= wanted else frozenset[str]()
     whole = max(mean_s(program.steps, lambda piece: _may_be_marked(piece, own, apart)), wanted)
 
@@ -126,12 +126,12 @@ def with_marked_parts(program: Program, findings: Iterable[Finding]) -> Program:
 
 
 def _may_be_marked(piece: Piece, own: Collection[Site], apart: Collection[str]) -> bool:
-    """Whether it is eager work, a call, or what lies around it, and no other finding owns it."""
+    """Whether a piece is eager work, a call, or what lies around them, and belongs to no other finding."""
     return piece.account not in apart and (piece.site is None or piece.site in own)
 
 
 def share_out(program: Program, findings: Iterable[Finding]) -> Program:
-    """The program with each finding's own pieces labelled as its own: findings of whole calls first, dearest first."""
+    """Return the program with each finding's pieces labelled: first for findings of whole calls, then by cost."""
     kinds: defaultdict[str, list[Finding]] = defaultdict(list)
     priced = [finding for finding in findings if has_repair(finding.kind)]
     for finding in sorted(
@@ -144,10 +144,10 @@ def share_out(program: Program, findings: Iterable[Finding]) -> Program:
 
 
 def _share_alike(program: Program, alike: list[Finding]) -> Program:
-    """The program with what findings of one kind hold shared out among them, as the sums have it.
+    """Return the program with the pieces of one kind divided among its findings in proportion to the sums.
 
-    The sums hold the first call, too, which may have taken longer than many others: where they are more than there is,
-    each finding's part of it counts.
+    The sums include the first call, which may have taken longer than many others. If they exceed the time in the
+    steps, each finding gets its share of that time.
     """
     places = {None, *(site_of(finding) for finding in alike)}
     accounts = {account for finding in alike for account in repair_of(finding.kind).accounts_of(finding)}
@@ -166,7 +166,7 @@ def _share_alike(program: Program, alike: list[Finding]) -> Program:
 
 
 def claim_own(program: Program, finding: Finding, most: float = math.inf) -> Program:
-    """The program with what is the finding's own, and bears no label yet, labelled; of that, `most` at most."""
+    """Return the program with the finding's unlabelled pieces labelled, up to `most` seconds of a step."""
     repair = repair_of(finding.kind)
     left = min(told_s(program, finding), most) - repair.own_s(program, finding)
     steps = program.steps
@@ -190,7 +190,7 @@ def _split(piece: Piece, account: str, part: float, finding: Finding) -> list[Pi
     mine = repair.label(piece, finding)
     if part >= 1.0:
         return [mine]
-    # The device goes on after the whole of it; after the first part alone it would for that part's share of the time.
+    # The device stays busy after the whole piece, and after its first part for that part's share of the time.
     first = replace(_scale(piece, 1 - part), tail=piece.tail * (1 - part))
     return [first, _scale(mine, part)]
 
@@ -202,16 +202,16 @@ def _scale(piece: Piece, factor: float) -> Piece:
 
 
 def held_s(program: Program, findings: Iterable[Finding]) -> float:
-    """Seconds of a step that these findings hold, each second counted once."""
+    """Return the seconds of a step that belong to these findings, each second counted once."""
     held, waited = 0.0, 0.0
     for finding in findings:
         program = claim_own(program, finding)
-        # Windows show the structure, the sums are exact.
+        # Profiler windows show the structure; the sums are exact.
         repair = repair_of(finding.kind)
         labelled = repair.own_s(program, finding)
         own = min(labelled, told_s(program, finding))
         if isinstance(repair, InputRepair):
-            # Several pipelines may be waited for in one place: together no longer than all the waiting there is.
+            # A step may wait for several pipelines in one place. Together they get no more than the whole wait.
             own = min(own, labelled - waited)
             waited += own
         held += own
@@ -219,6 +219,6 @@ def held_s(program: Program, findings: Iterable[Finding]) -> float:
 
 
 def ceiling(step_s: float, held: float, freed: float) -> float:
-    """Amdahl's law: the speed-up of a step of which this much is gone."""
+    """Return the speed-up of a step without these seconds, by Amdahl's law."""
     left = step_s - held - freed
     return step_s / left if left > step_s * 1e-6 else math.inf

@@ -1,4 +1,4 @@
-"""The input pipeline as the replay needs it: what an element takes, who makes it, and when."""
+"""The input pipeline as the replay needs it: how long an element takes to make, by whom, and when."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from stoker.records import Record
 
 # An input that keeps the step waiting for more than this share of its time is the slower of the two.
 _STARVED = 0.05
-# One that keeps it waiting for more than this is all it waits for: an element takes as long as a step.
+# If the wait exceeds this share, the step waits for nothing else: an element takes as long as a step.
 _HELD_UP = 0.3
-# To ask for an element that is there takes up to so long.
+# Getting an element that is ready takes up to this long.
 _ASKING_S = 0.0004
-# Stages, as they run, that make elements before they are asked for.
+# Stages, by the names under which they run, that make elements ahead.
 _AHEAD = ("::Prefetch", "::Parallel", "::MapAndBatch")
 
 
 def with_elements(steps: list[list[Piece]]) -> list[list[Piece]]:
-    """Waits for elements bear the line that asked; what bears none is making iterators and taking them down."""
+    """Name input pieces that make and delete iterators: they have no line, while waits for elements have one."""
     if not any(p.account == "input" and p.site for step in steps for p in step):
         return steps
 
@@ -34,14 +34,14 @@ def with_elements(steps: list[list[Piece]]) -> list[list[Piece]]:
 
 
 def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source | None:
-    """The pipeline that is waited for, as the run and the profiler's windows show it."""
+    """Return the pipeline that the steps wait for, as the run and the profiler's windows show it."""
     asked = [[p for p in step if is_element(p)] for step in steps]
     first = sum(p.name == FIRST_ELEMENT for step in steps for p in step if p.account == "input")
     waits = [sum(p.seconds for p in pieces) for pieces in asked]
     elements = statistics.fmean(len(pieces) for pieces in asked)
     rows = record.tables.stages
     if sum(wait > 0 for wait in waits) * 2 < len(waits) or first * 2 > sum(len(p) for p in asked):
-        # Iterators are made and taken down again, as `predict` does: that is not a pipeline at work.
+        # Iterators are made and deleted again, as `predict` does. This is not a pipeline at work.
         return None
     mean = statistics.fmean(waits)
     work = {row.path: row.self_s for row in rows if stage_name(row.path) not in BUFFERS}
@@ -52,7 +52,7 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
     roots = _elements(slow, calls)
     parallel = any("Parallel" in path or "MapAndBatch" in path for path in work)
     window_s = record.tables.sums.window_ns / 1e9
-    # The median: an epoch's beginning is long and rare.
+    # The median, since the beginning of an epoch is long and rare.
     waited = statistics.median(waits)
     starved = waited > max(_STARVED * step_s, _ASKING_S * max(1.0, elements))
     if not ahead:
@@ -68,14 +68,14 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
         threads=float(record.tables.stepping[0].cores) if parallel else 1.0,
         python=any(is_generator(path) for path in work) or _runs_python(record),
         duty=0.0 if not ahead else 1.0 if starved else min(1.0, total / window_s if window_s else 0.0),
-        # A generator hands on rows one by one: the stages behind it go with it when batches are made at once.
+        # A generator passes on single rows. If whole batches are made at once, the stages after it disappear with it.
         slow_share=work[slow] / total if total and not is_generator(slow) else 1.0,
         slow_calls=max(1.0, calls.get(slow, 1) / roots),
     )
 
 
 def _made_ahead(record: Record, work: Mapping[str, float]) -> bool:
-    """Whether elements are made before they are asked for: as the pipeline ran, else as the program built it."""
+    """Whether elements are made ahead, according to the pipeline as it ran, or else as the program built it."""
     if record.tables.stages:
         return any(name in path for path in work for name in _AHEAD)
     built = [row for row in record.tables.pipelines if row.elements]
@@ -86,7 +86,7 @@ def _made_ahead(record: Record, work: Mapping[str, float]) -> bool:
 
 
 def _elements(slow: str, calls: dict[str, int]) -> int:
-    """How many elements the windows saw made; of batches, perhaps none that was finished."""
+    """Return how many elements were made during the windows, at least 1: perhaps no batch was finished."""
     stages = slow.split("::")
     for number, stage in enumerate(stages):
         if "Batch" in stage:

@@ -1,7 +1,7 @@
-"""A job of many workers, simulated: stragglers, the exchange of gradients, failures, checkpoints. A coarse model.
+"""A coarse simulation of a job of many workers: stragglers, the exchange of gradients, failures, checkpoints.
 
-From one measured run: what a step takes and how much that varies, what the workers would exchange, what saving and
-starting cost. The rest is said by whoever asks: how fast the network is, how often something fails.
+One measured run gives the time of a step and its variation, the size of the gradients, and the cost of saving and
+starting. The user gives the rest: how fast the network is, and how often something fails.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from stoker.doctor.pricing.scaling import LATENCY_S
 from stoker.records import Record, SteppingRow
 from stoker.units import duration, long_duration
 
-# Failures drawn for each size: the efficiency is then right to about a hundredth.
+# The number of failures drawn for each size, which makes the efficiency accurate to about a hundredth.
 _FAILURES = 4000
 _SEED = 1
-# Without a measured checkpoint: weights and two moments of an optimizer, written at so many bytes a second.
+# Without a measured checkpoint, assume weights and two moments of an optimizer, written at this many bytes a second.
 _SAVED_PARTS, _STORAGE_BYTES = 3, 1e9
-# Until a failure is noticed and the machines are there again.
+# The time until a failure is noticed and the machines are back.
 _NOTICED_S = 30.0
-# Intervals tried, evenly on a logarithmic scale between the cost of a checkpoint and twice the time between failures.
+# The number of intervals tried, on a logarithmic scale from a checkpoint's cost to twice the time between failures.
 _INTERVALS = 80
 
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is assumed of a job."""
+    """What is assumed about a job."""
 
-    # Of one worker by itself.
+    # The step time of one worker by itself.
     step_s: float
-    # Single steps of it; without them all workers are equally fast.
+    # The times of its single steps. Without them, all workers are equally fast.
     step_times: Sequence[float]
     gradient_bytes: int
     # Bytes a second between workers.
     bandwidth: float
-    # The whole job fails so often when it has this many workers; a smaller one less often.
+    # The mean time between failures of a job with this number of `workers`. A smaller job fails less often.
     mtbf_s: float
     workers: int
     checkpoint_s: float
     restart_s: float
-    # One message between two workers, beside its bytes.
+    # The latency of a message between two workers.
     latency_s: float = LATENCY_S
 
     def assumptions(self) -> list[str]:
-        """In words."""
+        """Return the assumptions in words."""
         spread = (
             f"workers vary from step to step as this one did ({len(self.step_times)} steps); all wait for the slowest"
             if self.step_times
@@ -76,7 +76,7 @@ def fleet_of(
     restart_s: float | None = None,
     latency_s: float = LATENCY_S,
 ) -> Fleet:
-    """A job of workers such as this run was; what is not given is taken from the run."""
+    """Return a job of workers like this run. Values that are not given are taken from the run."""
     if checkpoint_s is None:
         saves = sum(row.count for row in record.tables.checkpoints)
         measured = sum(row.seconds for row in record.tables.checkpoints)
@@ -98,7 +98,7 @@ def fleet_of(
 
 
 def _find_exchange_s(record: Record, phase: SteppingRow) -> float:
-    """What a run that was a worker already spent on its peers: a job of another size has an exchange of its own."""
+    """Return what a run that was a worker spent on its peers, since a job of another size has its own exchange."""
     windows = record.tables.sums
     share = windows.graph_communication_ns / windows.graph_ns if windows.graph_ns else 0.0
     return share * phase.accounts.get("graph", 0.0)
@@ -106,26 +106,26 @@ def _find_exchange_s(record: Record, phase: SteppingRow) -> float:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a job of some size would be; shares are of all workers' time."""
+    """The prediction for a job of some size. Shares are of all workers' time."""
 
     workers: int
     step_s: float
-    # In a step, beside the work itself: waiting for the slowest, and exchanging gradients.
+    # The seconds of a step, beyond the work itself, for waiting for the slowest and for exchanging gradients.
     waiting_s: float
     exchange_s: float
     mtbf_s: float
     interval_s: float
-    # Of the time, what is not lost to checkpoints, failures and starting again.
+    # The share of the time that is not lost to checkpoints, failures and restarts.
     kept: float
-    # Of the work that so many workers could do if nothing were in the way, what they do.
+    # The work done, as a share of what this many workers could do without any loss.
     efficiency: float
 
 
 def outlook(fleet: Fleet, workers: int) -> Outlook:
-    """A job of so many workers, with the checkpoint interval that is best for it."""
+    """Predict a job of this many workers, with the best checkpoint interval for it."""
     slowest = slowest_of(fleet.step_times, workers) if fleet.step_times else fleet.step_s
     mean = sum(fleet.step_times) / len(fleet.step_times) if fleet.step_times else fleet.step_s
-    # The steps that were kept one by one give the spread; the run as a whole says what a step takes.
+    # The single steps give the spread; the run as a whole gives the time of a step.
     waiting = fleet.step_s * (slowest / mean - 1)
     exchange = exchange_s(workers, fleet.gradient_bytes, fleet.bandwidth, fleet.latency_s)
     step = fleet.step_s + waiting + exchange
@@ -136,7 +136,7 @@ def outlook(fleet: Fleet, workers: int) -> Outlook:
 
 
 def slowest_of(times: Sequence[float], workers: int) -> float:
-    """What the slowest of so many takes on average, each as likely as any to take one of these times."""
+    """Return the mean time of the slowest worker if each worker's time is drawn from these at random."""
     ordered, count = sorted(times), len(times)
     return sum(
         time * (((place + 1) / count) ** workers - (place / count) ** workers)
@@ -145,21 +145,21 @@ def slowest_of(times: Sequence[float], workers: int) -> float:
 
 
 def exchange_s(workers: int, size: int, bandwidth: float, latency_s: float = LATENCY_S) -> float:
-    """An all-reduce: every byte travels nearly twice; messages one after the other in a ring, or in two trees."""
+    """Return the seconds of an all-reduce, in a ring or in two trees, whichever is quicker."""
     if workers < 2:
         return 0.0
     ring = 2 * (workers - 1)
     tree = 2 * math.ceil(math.log2(workers))
-    # In a tree every byte takes each hop whole; in a ring its share of them.
+    # In a tree, each hop carries all bytes; in a ring, only a worker's share.
     by_ring = ring / workers * size / bandwidth + ring * latency_s
     by_tree = 2 * size / bandwidth + tree * latency_s
     return min(by_ring, by_tree)
 
 
 def best_interval(mtbf_s: float, checkpoint_s: float, restart_s: float) -> tuple[float, float]:
-    """The time between checkpoints that keeps most of a job's time, and the share it keeps."""
+    """Return the time between checkpoints that keeps most of a job's time, and the share that it keeps."""
     draw = random.Random(_SEED)
-    # The same failures for every interval: they differ by the interval alone.
+    # All intervals get the same failures, so that only the interval differs.
     failures = [draw.expovariate(1 / mtbf_s) for _ in range(_FAILURES)]
     shortest, longest = max(checkpoint_s, 1e-3), 2 * max(mtbf_s, checkpoint_s)
     ratio = (longest / shortest) ** (1 / (_INTERVALS - 1))
@@ -170,7 +170,7 @@ def best_interval(mtbf_s: float, checkpoint_s: float, restart_s: float) -> tuple
 
 
 def kept_share(interval_s: float, checkpoint_s: float, restart_s: float, failures: Sequence[float]) -> float:
-    """Of a job's time, the share that is training and is not lost; `failures` are the times from one to the next."""
+    """Return the share of a job's time that is training and not lost; `failures` holds the times between failures."""
     kept = 0.0
     for time in failures:
         # A failure may come while the job is still starting.

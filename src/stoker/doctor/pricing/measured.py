@@ -1,9 +1,8 @@
-"""A price of which nothing is assumed: a step, less what repairs replace, plus what was timed in its place.
+"""A price without assumptions: a step, minus what repairs replace, plus what was timed in its place.
 
-On a device that does not work beside the host a step is one thing after the other, so nothing needs to be replayed.
-What is not known exactly: how a step of another run of the same program compares (processes differ), the time of the
-repaired part among the rest of a step, and what of a step is replaced. These errors do not depend on each other, so
-their squares add up.
+On a synchronous device, everything in a step happens one after the other, so nothing needs to be replayed. Three things
+are uncertain: how a step of another run compares (processes differ), the time of the repaired part among the rest of a
+step, and which part of a step is replaced. These errors are independent, so their squares add up.
 """
 
 from __future__ import annotations
@@ -18,30 +17,30 @@ from stoker.doctor.replay.program import Program, TimedRepair
 from stoker.doctor.replay.repair import RARELY
 from stoker.records import Finding
 
-# The same program takes so much more or less in another process, and so does a part of it: standard errors.
+# Standard errors of the time of the same program, and of a part of it, in another process.
 _STEP_ERROR, _PART_ERROR = 0.035, 0.05
-# What stays of a step: without the stall it may be quicker, since caches and threads are warmer.
+# The error of the rest of a step: without the stall it may be quicker, since caches and threads are warmer.
 _REST_ERROR = 0.04
-# So many standard errors hold nine of ten.
+# Nine of ten values are within this many standard errors.
 _NINE_OF_TEN = 1.645
-# No repair gains so much.
+# No repair gains this much.
 _BEYOND_ALL = 1e4
 
 
 @dataclass(frozen=True)
 class MeasuredGain:
-    """What repairs gain, with bounds that hold nine of ten."""
+    """What repairs gain, with bounds for nine of ten runs."""
 
     speedup: float
     low: float
     high: float
-    # Of a step, what they replace.
+    # The share of a step that the repairs replace.
     share: float
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Of a step, seconds that are replaced, what comes in their place, and the standard errors of both."""
+    """The seconds of a step that are replaced, the seconds in their place, and the standard errors of both."""
 
     own_s: float
     own_error_s: float
@@ -50,7 +49,7 @@ class _Part:
 
 
 def measured_gain(program: Program, findings: Sequence[Finding]) -> MeasuredGain | None:
-    """What these repairs gain; None where something of it would have to be assumed."""
+    """Return what these repairs gain; None if any of it would have to be assumed."""
     if program.asynchronous or program.step_s <= 0 or not findings:
         return None
     parts = [_part(program, finding) for finding in _drop_nested(program, findings)]
@@ -59,7 +58,7 @@ def measured_gain(program: Program, findings: Sequence[Finding]) -> MeasuredGain
 
 
 def _drop_nested(program: Program, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings without those whose ops another one of them replaces as well."""
+    """Return the findings, except those whose ops another of them also replaces."""
     chosen = {f"{f.kind}:{f.line}" for f in findings}
 
     def is_inside(finding: Finding) -> bool:
@@ -95,10 +94,10 @@ def _gain(step_s: float, parts: Sequence[_Part]) -> MeasuredGain:
     rest = step_s - own
     after = max(rest + sum(part.repaired_s for part in parts), step_s / _BEYOND_ALL)
     errors = [rest * _REST_ERROR, *(part.repaired_error_s for part in parts)]
-    # What is not replaced stays, so an error of the one is an error of the other.
+    # What is not replaced stays, so an error in one part is also an error in the other.
     errors += [min(part.own_error_s, max(rest, part.repaired_s)) for part in parts]
     share = own / step_s
-    # Where next to nothing changes, both runs are the same program.
+    # If almost nothing changes, both runs are the same program.
     error = math.hypot(_STEP_ERROR * min(1.0, share * 2), math.hypot(*errors) / after)
     factor = math.exp(_NINE_OF_TEN * error)
     speedup = max(1.0, step_s / after)
@@ -106,7 +105,7 @@ def _gain(step_s: float, parts: Sequence[_Part]) -> MeasuredGain:
 
 
 def _spread(values: Sequence[float]) -> float:
-    """From the lower quartile to the upper one."""
+    """Return the distance between the lower and the upper quartile."""
     if len(values) < 2:
         return 0.0
     lower, _, upper = statistics.quantiles(values, n=4)
@@ -114,5 +113,5 @@ def _spread(values: Sequence[float]) -> float:
 
 
 def _error_of_median(values: Sequence[float]) -> float:
-    """The standard error of the median of values that are distributed normally."""
+    """Return the standard error of the median of normally distributed values."""
     return 1.25 * _spread(values) / 1.35 / math.sqrt(max(1, len(values)))

@@ -1,7 +1,7 @@
-"""The price of each finding, of all together, and the order in which to repair them: by replaying the run.
+"""Price each finding and all together by replaying the run, and order the repairs.
 
-A speed-up is of steps a second in the stepping phase (from the end of the first step to the end of the last): start-up
-and the first trace are paid once however long the run.
+A speed-up is one of steps a second in the stepping phase (from the end of the first step to the end of the last):
+start-up and the first trace are paid once, however long the run is.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from stoker.doctor.stalls.shared.input_repair import CROWDING, InputRepair
 from stoker.records import Detail, Finding, Record, RepairPlace, Repairs, WhatIf
 
 _DRAWS = 24
-# The order is worked out for so many findings: each place in it asks all that are left.
+# The order covers at most this many findings, since every place in it is tried with all that are left.
 _ORDERED = 8
-# Of the draws, the share beyond each bound.
+# The share of the draws beyond each bound.
 _TAIL = 0.05
-# No repair gains so much; a replay in which nothing is left would say that it does.
+# No repair gains this much, but a replay in which nothing is left would gain even more.
 _BEYOND_ALL = 1e4
-# The same program differs from itself by as much: bounds are no closer.
+# Two runs of the same program differ by this much, so bounds are never closer.
 _REPEATS = 0.05
-# A repair that was timed gains up to so much more or less, as a logarithm: among the rest of a step caches are colder
-# than in experiments, and a measured run is a little slower than a plain one.
+# The error of a timed repair's gain, as a logarithm: among the rest of a step, caches are colder than in experiments,
+# and a measured run is a little slower than a plain one.
 _TIMED = 0.13
-# Of a run, a loss too small to say that its price is unknown.
+# A loss below this share of a run is too small to call its price unknown.
 _NEGLIGIBLE = 0.02
 MEASURED, MODELLED = "measured", "modelled"
 BASIS = "speed-ups are of steps a second after the first step: start-up and the first trace are left out"
 
 
 def price_record(record: Record) -> Record:
-    """The record with the prices put in; as it is, if it holds nothing to replay."""
+    """Return the record with its prices, or unchanged if it holds nothing to replay."""
     program = programs.of(record)
     measured = [f for f in record.findings if f.evidence == "measured" and has_repair(f.kind)]
     if program is None or not measured:
@@ -57,7 +57,7 @@ def price_record(record: Record) -> Record:
     findings = [with_price(f, program) if f in measured else f for f in record.findings]
     measured = [f for f in findings if f.what_if is not None]
     all_of_them = raise_to_dearest(what_if(program, measured), measured)
-    # Some of these figures may be measured and others modelled: no part gains more than all.
+    # Some of these figures may be measured and others modelled. No part may gain more than all together.
     places = [
         dataclasses.replace(place, together=min(place.together, all_of_them.speedup))
         for place in order(program, measured)
@@ -68,20 +68,20 @@ def price_record(record: Record) -> Record:
 
 
 def with_price(finding: Finding, program: Program) -> Finding:
-    """The finding with its price, if it is known, and with what the tuner would gain, if it has something to try."""
+    """Return the finding with its price, if known, and with the tuner's expected gain, if the tuner has a change."""
     if not is_known(finding, program):
         return dataclasses.replace(finding, what_if=None)
     gain = tuner_gain.of(program, finding)
     price = what_if(program, [finding])
     if gain is None:
         return dataclasses.replace(finding, what_if=price)
-    # One finding, one price.
+    # A finding shows only one price.
     gain["speedup"] = [price.low, price.high]
     return dataclasses.replace(finding, what_if=price, detail=Detail(**{**finding.detail, "tuner": gain}))
 
 
 def is_known(finding: Finding, program: Program) -> bool:
-    """Whether the recorded steps hold anything of what the finding is said to cost: else its price is unknown."""
+    """Whether the price can be known: the recorded steps hold some of the finding's cost, or the cost is small."""
     lost = (finding.lost_s or 0.0) / (program.count * program.step_s) if program.count else 0.0
     return lost < _NEGLIGIBLE or held_s(program, [finding]) > 0
 
@@ -97,10 +97,10 @@ def what_if(
     unknown: Sequence[str] = (),
     examples: float = 1.0,
 ) -> WhatIf:
-    """How much faster the run would have been with these repaired, with bounds from the spread of its steps.
+    """Return how much faster the run would be with these findings repaired, with bounds.
 
-    `then` changes the repaired program further, which makes `unknown` what is not known exactly; `examples` is how
-    many times the examples a step then has.
+    `then` changes the repaired program further; `unknown` names what this makes uncertain, and `examples` is the
+    factor by which a step then has more examples.
     """
     if then is not _leave_unchanged:
         return _price_by_run(program, findings, then, unknown, examples)
@@ -123,7 +123,7 @@ def _price_by_run(
     unknown: Sequence[str],
     examples: float,
 ) -> WhatIf:
-    """As `what_if`, of what the run tells by itself."""
+    """Return the answer of `what_if` from the run alone, without verified repairs."""
     if (
         then is _leave_unchanged
         and (gained := measured_gain(program, _select_weighty(program, findings))) is not None
@@ -144,11 +144,11 @@ def _price_by_run(
     middle = gain(Draw())
     basis = basis_of(program, findings) if then is _leave_unchanged else MODELLED
     if then is _leave_unchanged and limit.most < 1 + _NEGLIGIBLE:
-        # Too little to be worth replaying again and again: the law's own bounds are close enough.
+        # The gain is too small for repeated replays: Amdahl's bounds are close enough.
         return WhatIf(round(middle, 3), 1.0, round(limit.most, 3), limit.share, limit.frees or None, basis)
     chosen = draws(program, names, _DRAWS)
     if then is _leave_unchanged and all(is_marked(program, f) for f in findings if held_s(program, [f]) > 0):
-        # Marked steps tell how much steps differ; how busy the machine was does not matter.
+        # Marked steps show how much steps differ, however busy the machine was.
         chosen = [dataclasses.replace(draw, steps=None) for draw in chosen]
     spread = sorted(gain(draw) for draw in chosen)
     cut = int(len(spread) * _TAIL)
@@ -161,13 +161,13 @@ def _price_by_run(
 
 
 def basis_of(program: Program, findings: Sequence[Finding]) -> str:
-    """How a price was come by: measured, if the repair of each of these that counts is."""
+    """Return the basis of a price: measured if the repair of every finding that counts is measured, else modelled."""
     counting = _select_weighty(program, findings)
     return MEASURED if counting and all(is_measured(program, f) for f in counting) else MODELLED
 
 
 def _select_weighty(program: Program, findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that are measured, or take too much of a step to be left out."""
+    """Return the findings that count: they are measured, or take a noticeable part of a step."""
     least_s = program.step_s * _NEGLIGIBLE
     return [f for f in findings if is_measured(program, f) or held_s(program, [f]) >= least_s]
 
@@ -175,16 +175,16 @@ def _select_weighty(program: Program, findings: Sequence[Finding]) -> list[Findi
 def _widen(
     program: Program, findings: Sequence[Finding], middle: float, low: float, high: float
 ) -> tuple[float, float]:
-    """Bounds for all of it: the run's own spread, how far off the model has been found to be, here and elsewhere.
+    """Return bounds that include the run's own spread and the model's known errors, in this run and in others.
 
-    The model is off by a part of each repair's gain, and by another part for another kind: several do not err alike.
+    The model's error is a part of each repair's gain, and independent for each repair.
     """
     off = min(1.0, program.unexplained)
     less, more = [math.log(middle / low), _REPEATS], [math.log(high / middle), _REPEATS]
     for finding, gain in _gains(program, findings, middle):
         if is_measured(program, finding):
-            # The rounds and the steps tell, or the calls of the run. The step was not timed among others, and the
-            # run was measured.
+            # The timed rounds and steps, or the run's own calls, are known. What remains: the step was not timed among
+            # others, and the run was slowed down by measuring.
             less.append(min(gain, _TIMED + _rate_sharing(program, finding, middle)))
             more.append(min(gain, _TIMED + _rate_sharing(program, finding, middle)))
             continue
@@ -195,9 +195,9 @@ def _widen(
 
 
 def _kept_below_batches_there(program: Program, findings: Sequence[Finding], high: float) -> float:
-    """The upper bound of a price: no repair of the input exceeds a step whose batch is there, with none made beside it.
+    """Return the upper bound of a price. No input repair gains more than a step without any input work or wait.
 
-    Where the calls of such a step were timed, it is the bound.
+    If the calls of such a step were timed, that step is the bound.
     """
     of_input = [(f, repair) for f in findings if isinstance(repair := repair_of(f.kind), InputRepair)]
     if not of_input or program.source is None:
@@ -212,7 +212,7 @@ def _kept_below_batches_there(program: Program, findings: Sequence[Finding], hig
 
 
 def _rate_sharing(program: Program, finding: Finding, speedup: float) -> float:
-    """How far off a price may be because samples tell what of a step is the finding's, as a logarithm."""
+    """Return the price's error, as a logarithm, if samples decide which part of a step belongs to the finding."""
     if is_marked(program, finding) or not repair_of(finding.kind).shares_by_samples(finding):
         return 0.0
     samples = max(1.0, (finding.seconds or 0.0) / SAMPLE_S)
@@ -221,7 +221,7 @@ def _rate_sharing(program: Program, finding: Finding, speedup: float) -> float:
 
 
 def _gains(program: Program, findings: Sequence[Finding], middle: float) -> list[tuple[Finding, float]]:
-    """What each adds to the gain of those before it, as logarithms that add up to the gain of all; dearest first."""
+    """Return what each finding adds to the gain of costlier ones, as logarithms that add up to the gain of all."""
     if len(findings) == 1:
         return [(findings[0], math.log(middle))]
     dearest = sorted(findings, key=lambda f: -held_s(program, [f]))[:_ORDERED]
@@ -235,33 +235,33 @@ def _gains(program: Program, findings: Sequence[Finding], middle: float) -> list
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """What Amdahl's law leaves of a price."""
+    """The limit that Amdahl's law sets to a price."""
 
-    # Of a step, what the findings hold; and, by name, what their repair may free beside that.
+    # The findings' share of a step, and the shares, by name, that their repair may free beyond that.
     share: float
     frees: dict[str, float]
     most: float
 
     @classmethod
     def of(cls, program: Program, findings: Sequence[Finding]) -> Limit:
-        """The limit for these findings together."""
-        # As measured, which the replay gives to half a per cent.
+        """Return the limit for these findings together."""
+        # Use the measured step, which the replay reproduces to half a per cent.
         step_s = program.step_s if program.count else seconds_per_step(program, Draw())
         held, frees = held_s(program, findings), sum_freed(program, findings)
         if step_s <= 0:
             return cls(0.0, {}, 1.0)
         shares = {name: round(seconds / step_s, 4) for name, seconds in frees.items()}
-        # What is too little to be named does not count either.
+        # Shares too small to be named do not count either.
         most = ceiling(step_s, held, sum(shares.values()) * step_s)
         return cls(round(min(1.0, held / step_s), 4), {n: s for n, s in shares.items() if s > 0}, most)
 
     def kept(self, speedup: float) -> float:
-        """A speed-up within the limit: to leave something out cannot take longer, nor gain more than it took."""
+        """Clip a speed-up to the limit: leaving something out never takes longer, nor gains more than it took."""
         return min(max(1.0, speedup), self.most)
 
 
 def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
-    """What was measured, or the ratio of two replays, within what Amdahl's law allows."""
+    """Return the measured speed-up, or the ratio of two replays within Amdahl's limit."""
     counting = _select_weighty(program, findings)
     row = find_verified_row(program, findings, counting)
     if row is not None:
@@ -276,12 +276,12 @@ def speedup(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
 def _ratio(program: Program, findings: Sequence[Finding], draw: Draw) -> float:
     before = seconds_per_step(program, draw, draw.steps)
     after = seconds_per_step(apply_repairs(program, findings, draw), draw, draw.steps)
-    # Where nothing of a step is left in the replay, what the findings hold of it is all that is known.
+    # If nothing of a step is left in the replay, only the findings' share of it is known.
     return before / max(after, before / _BEYOND_ALL) if before > 0 else 1.0
 
 
 def order(program: Program, findings: Sequence[Finding]) -> list[RepairPlace]:
-    """What to repair first, next, and so on: at each place what then gains most."""
+    """Return the order of repair. Each place holds the finding that then gains most."""
     left = sorted(findings, key=lambda f: -(f.what_if.speedup if f.what_if else 1.0))[:_ORDERED]
     done: list[Finding] = []
     rows = []
@@ -302,5 +302,5 @@ def order(program: Program, findings: Sequence[Finding]) -> list[RepairPlace]:
 
 
 def assumptions(findings: Sequence[Finding]) -> list[str]:
-    """What the prices assume, in words."""
+    """Return the assumptions of the prices, in words."""
     return [BASIS, *dict.fromkeys(repair_of(f.kind).assumes for f in findings)]

@@ -1,4 +1,4 @@
-"""From a saved record, and nothing else, to a program that can be replayed."""
+"""Turn a saved record, without any other information, into a program that can be replayed."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from stoker.doctor.replay.simulation import Draw, seconds_per_step
 from stoker.doctor.software_gpu.profiles import PROFILES, of_device
 from stoker.records import Record, SteppingRow, WindowSums
 
-# A call of a compiled function binds, looks up and executes in about as much Python as this many eager ops.
+# A call of a compiled function takes about as much Python as this many eager ops.
 _OPS_PER_CALL = 6
-# The quickest calls are not quicker than this part of the others but where others lost their processor.
+# The quickest calls take at least this part of the others' time, unless the others lost their processor.
 _QUICKEST = 0.5
-# The mean of steps that are all alike is beyond what a marked one takes by no more than this part of it; on a busy
-# machine by no more than that.
+# If all steps are alike, their mean exceeds a marked step by no more than this part of it; the second figure is for a
+# busy machine.
 _NOISE, _MOST_NOISE = 0.1, 0.7
-# The replay of an unchanged run is as long as the run, to this.
+# The replay of an unchanged run matches the run to this precision.
 _EXACT = 0.001
 _MOST_PADDINGS = 50
-# Time of a step that no piece of the replay accounts for.
+# The account of a step's time that the replay does not explain.
 UNEXPLAINED = "unexplained"
 
 
 def of(record: Record) -> Program | None:
-    """The program behind a record; None if it holds nothing to replay."""
+    """Return the program of a record, or None if the record holds nothing to replay."""
     phase = record.tables.stepping_phase
     if phase is None or phase.steps < 2:
         return None
@@ -48,7 +48,7 @@ def of(record: Record) -> Program | None:
     phase = undisturbed.take_part(phase, left)
     measured = from_spans(record.timeline) if record.timeline else []
     if len(measured) < 2:
-        # A step of more spans than a window holds: the sums tell less, but they do tell.
+        # A step has more spans than a window holds. The sums say less, but must do.
         measured = from_sums(record, phase)
     windows = record.tables.sums
     steps = undisturbed.without_account(spread_evenly(measured), phase)
@@ -91,9 +91,9 @@ def of(record: Record) -> Program | None:
 
 
 def _noise(left: float) -> float:
-    """By how much the mean of steps that are all alike may exceed what a marked one takes, as a part of that.
+    """Return how far the mean of steps that are all alike may exceed a marked step, as a part of that step.
 
-    Other programs slow down what they do not interrupt, too: they have the caches, and half of each processor.
+    Other programs also slow down steps that they do not interrupt: they share the caches and each processor.
     """
     return min(_MOST_NOISE, max(_NOISE, 1 / left - 1)) if left > 0 else _MOST_NOISE
 
@@ -101,7 +101,7 @@ def _noise(left: float) -> float:
 def _read_timed(
     record: Record, stretch: float, step_s: float, noise: float
 ) -> dict[tuple[str, str, int], TimedRepair]:
-    """What repaired parts were timed to take, on a machine as busy as it was while the program ran."""
+    """Return the timed repairs, with their times on a machine as busy as while the program ran."""
     found = {}
     for row in record.tables.experiments:
         if not row.repaired_s:
@@ -110,15 +110,15 @@ def _read_timed(
         replaces: tuple[float, ...] = ()
         if row.step_s:
             mean_s = statistics.fmean(row.step_s)
-            # What steps take beyond a marked one happens after some of them only, and stays; unless it is noise.
+            # The time of steps beyond that of a marked one comes after only some steps, and stays, unless it is noise.
             beyond_s = max(0.0, step_s - mean_s)
             stays_s = beyond_s * min(1.0, max(0.0, (beyond_s / mean_s - noise) / noise))
-            # The quicker quarter: a busy machine slows down what it does not interrupt, too. And marking has a cost of
-            # its own, which the mean of all steps has not.
+            # The lower quartile, since a busy machine also slows down steps that it does not interrupt. Marking costs
+            # time, too, which is not in the mean of all steps.
             usual_s = min(sorted(row.step_s)[len(row.step_s) // 4], step_s)
             slower = step_s / (usual_s + stays_s)
             unknown = (beyond_s - stays_s) * slower
-            # Of all of them together: what is rare counts as often as it happens.
+            # The share over all steps together, so that rare work counts as often as it happens.
             mean = sum(row.own_s) / sum(row.step_s)
             usual = statistics.median(own / step for own, step in zip(row.own_s, row.step_s, strict=True))
             shares = sorted(
@@ -134,10 +134,10 @@ def _read_timed(
 
 
 def calibrate(program: Program) -> Program:
-    """The program whose unchanged replay takes what a step was measured to take.
+    """Return the program, adjusted so that its unchanged replay takes as long as the measured step.
 
-    What the replay leaves out stays as time that no repair takes away; where it is too slow, device and input are
-    quicker than they seemed; what even that does not explain, everything is.
+    Time that the replay leaves out is added as time that no repair removes. If the replay is too slow, the device and
+    the input are made quicker; if this is not enough, everything is.
     """
     measured_s = program.step_s
     first = seconds_per_step(program, Draw())
@@ -162,9 +162,9 @@ def calibrate(program: Program) -> Program:
 
 
 def _pad(program: Program, measured_s: float, now: float) -> Program:
-    """The program with so much left unexplained that a step takes what it took.
+    """Return the program with enough unexplained time added that a step takes as long as measured.
 
-    More than once: what is added may first pass while the host would have waited for the device anyway.
+    This may take several rounds, since the added time may at first overlap with a wait for the device.
     """
     added, padded = 0.0, program
     for _ in range(_MOST_PADDINGS):
@@ -177,7 +177,7 @@ def _pad(program: Program, measured_s: float, now: float) -> Program:
 
 
 def _rest(program: Program, seconds: float) -> list[Piece]:
-    """What the replay left out: waits for an input that mostly kept up, and what nothing explains."""
+    """Return pieces for the time the replay left out: waits for an input that mostly kept up, and unexplained time."""
     if program.source is None or not program.source.ahead:
         return [Piece(UNEXPLAINED, seconds)]
     waits = statistics.fmean(sum(p.seconds for p in step if is_element(p)) for step in program.steps)
@@ -186,7 +186,7 @@ def _rest(program: Program, seconds: float) -> list[Piece]:
 
 
 def _beside_quicker(program: Program, factor: float) -> Program:
-    """The program whose device and input take only this part of their time."""
+    """Return the program with the device and the input taking only this part of their time."""
 
     def change(piece: Piece) -> Piece:
         return replace(piece, device=piece.device * factor, tail=piece.tail * factor)
@@ -209,9 +209,10 @@ def _shorten(piece: Piece, factor: float) -> Piece:
 
 
 def stretch_of(record: Record, cores: int) -> float:
-    """How many times as long the main thread took because other processes had the processors; 1 if it is not known.
+    """Return how many times as long the main thread took because of other processes, or 1 if this is unknown.
 
-    It also waits for processors that threads of its own program have: others can have had no more than is left over.
+    The thread also waits for processors that other threads of its program have. Other processes can only have had what
+    these leave.
     """
     windows = record.timeline.windows if record.timeline else []
     wall = sum(window.cpu_wall_s for window in windows)
@@ -222,10 +223,10 @@ def stretch_of(record: Record, cores: int) -> float:
 
 
 def _eager_kernels(windows: WindowSums, phase: SteppingRow, stretch: float) -> tuple[float, float]:
-    """Of the time inside eager ops and between them: running kernels, and what any kernel takes.
+    """Return the share of eager time, inside ops and between them, that runs kernels, and the part of empty ones.
 
-    Kernels are counted as they are undisturbed, and stretched as the main thread was: on a busy machine a few of them
-    lose their processor in the windows, and would seem to be all there is.
+    Kernels count with their undisturbed times, stretched like the main thread: on a busy machine, the few that lose
+    their processor in the windows would dominate the sum.
     """
     seen = windows.eager_kernels
     if not seen or not phase.eager_s or not phase.eager_ops:
@@ -236,7 +237,7 @@ def _eager_kernels(windows: WindowSums, phase: SteppingRow, stretch: float) -> t
 
 
 def _call_s(steps: list[list[Piece]], phase: SteppingRow) -> float:
-    """The Python of one compiled call: as this run's calls took, else as so many eager ops."""
+    """Return the Python seconds of one compiled call: from this run's calls, or else from those of its eager ops."""
     calls = sum(piece.account in ("compute", "graph") for step in steps for piece in step)
     around = sum(p.seconds for s in steps for p in s if p.account == "dispatch" and p.site)
     if calls:
@@ -246,6 +247,6 @@ def _call_s(steps: list[list[Piece]], phase: SteppingRow) -> float:
 
 
 def _launches_s(record: Record, phase: SteppingRow) -> float:
-    """Launching a step's kernels, as the modelled device's profile says; as any profile says of another's."""
+    """Return the seconds to launch a step's kernels, from the modelled device's profile or else from a default one."""
     profile = of_device(record.device.name) or PROFILES["a100"]
     return float(phase.eager_ops / phase.steps * profile.launch_us * 1e-6)

@@ -1,4 +1,4 @@
-"""Figures side by side: which finding is listed first, and what all repairs gain at least."""
+"""Rank prices: which finding is listed first, and what all repairs gain at least."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from stoker.records import Finding, RepairPlace, WhatIf
 
-# A repair that adds less to those before it has no place in their order.
+# A repair that adds less than this to those before it ends their order.
 _LEAST_GAIN = 0.02
 
 
 def sort_for_repair(findings: list[Finding], places: list[RepairPlace]) -> list[Finding]:
-    """In the order of repair while each repair adds something; then by price; then by what each was found to cost.
+    """Sort findings in the order of repair, as long as each repair adds something, then by price.
 
-    What costs no time, but memory, comes last, by its bytes.
+    Otherwise they keep their order, by cost. Findings that cost memory rather than time come last, by their bytes.
     """
     rank: dict[tuple[str, str, int], int] = {}
     before = 1.0
@@ -34,7 +34,7 @@ def sort_for_repair(findings: list[Finding], places: list[RepairPlace]) -> list[
 
 
 def raise_to_dearest(all_of_them: WhatIf, findings: Sequence[Finding]) -> WhatIf:
-    """The price of all repairs, which gain at least what the best of them gains by itself.
+    """Raise the price of all repairs to that of the best single one, if that is higher.
 
     A measured price is not raised to a modelled one.
     """

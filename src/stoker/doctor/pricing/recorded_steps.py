@@ -1,7 +1,7 @@
-"""What the main thread did, step by step, as pieces of work: from a record's spans, or from its sums.
+"""Turn a record's spans, or else its sums, into steps: the main thread's pieces of work.
 
-The spans of the windows are stretched so that each account's sum is that of the whole stepping phase: windows show the
-structure, the sums are exact.
+The spans of profiler windows are scaled so that each account's sum is that of the whole stepping phase: windows show
+the structure, and the sums are exact.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from stoker.doctor.probes.graph_calls import FIRST_CALL
 from stoker.doctor.replay.pieces import Piece, Site
 from stoker.records import Record, SteppingRow, Timeline, WindowSums
 
-# More steps tell nothing new and take time.
+# More steps than this add nothing new and take time.
 _MAX_STEPS = 96
 
-# What hands work to a device.
+# Accounts that queue work on a device.
 _LAUNCHES = frozenset({"graph", "eager"})
-# A part of the path of what is installed: no line of the user's, though TensorFlow has to call it something.
+# Parts of the paths of installed packages. Their lines are not the user's, even if spans name them.
 _INSTALLED = ("site-packages/", "dist-packages/")
 
 
 def from_spans(timeline: Timeline) -> list[list[Piece]]:
-    """The spans of all windows, step by step."""
+    """Return the steps of all windows, made of their spans."""
     sites: list[Site | None] = [
         None if any(part in site.file for part in _INSTALLED) else (site.file, site.line)
         for site in timeline.sites
@@ -51,7 +51,7 @@ def from_spans(timeline: Timeline) -> list[list[Piece]]:
 
 
 def from_sums(record: Record, phase: SteppingRow) -> list[list[Piece]]:
-    """Steps made of what each account and each site took on average, as far apart as the steps were."""
+    """Return steps made of the mean time of each account and site, scaled to the times of the recorded steps."""
     mean = phase.seconds / phase.steps
     left = {name: seconds / phase.steps for name, seconds in phase.accounts.items()}
     pieces = []
@@ -72,7 +72,7 @@ def from_sums(record: Record, phase: SteppingRow) -> list[list[Piece]]:
 
 
 def spread_evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
-    """At most so many steps, in runs of neighbours, spread over all that were kept."""
+    """Return at most `_MAX_STEPS` steps, in groups of neighbours that are spread over all recorded ones."""
     run = 8
     runs = [steps[i : i + run] for i in range(0, len(steps), run)]
     wanted = max(1, _MAX_STEPS // run)
@@ -82,13 +82,13 @@ def spread_evenly(steps: list[list[Piece]]) -> list[list[Piece]]:
 
 
 def fit_to_phase(steps: list[list[Piece]], phase: SteppingRow) -> list[list[Piece]]:
-    """The steps with each account's mean as in the whole phase; what no window saw is spread over all of them."""
+    """Scale each account of the steps to its mean in the whole phase. Spread what no window saw over all steps."""
     seen: defaultdict[str, float] = defaultdict(float)
     for step in steps:
         for piece in step:
             seen[piece.account] += piece.seconds / len(steps)
     exact = {name: seconds / phase.steps for name, seconds in phase.accounts.items()}
-    # A stretch of eager ops holds the library's Python between them: the two are one account here.
+    # A stretch of eager ops includes the library's Python between them, so the two accounts are treated as one.
     seen["eager"] += 0.0
     if seen["eager"] > 0:
         exact["eager"] = max(0.0, exact.get("eager", 0.0) + exact.get("dispatch", 0.0) - seen["dispatch"])
@@ -110,7 +110,7 @@ def fit_to_phase(steps: list[list[Piece]], phase: SteppingRow) -> list[list[Piec
 
 
 def with_usual_first_calls(steps: list[list[Piece]], busy: float) -> list[list[Piece]]:
-    """Split the first execution of a graph into a usual one and the getting ready, which is tracing."""
+    """Split the first execution of a graph into a usual one and its preparation, which counts as tracing."""
     usual: defaultdict[str, list[float]] = defaultdict(list)
     for step in steps:
         for piece in step:
@@ -132,7 +132,7 @@ def with_usual_first_calls(steps: list[list[Piece]], busy: float) -> list[list[P
 
 
 def inside_graphs(step: list[Piece], windows: WindowSums) -> list[Piece]:
-    """A compiled call on the host's own processor: waiting for its input, starting, running kernels."""
+    """Split compiled calls on the host's processor into waiting for input, exchanging, starting and running kernels."""
     total = windows.graph_ns
     if not total:
         return step
@@ -155,11 +155,11 @@ def inside_graphs(step: list[Piece], windows: WindowSums) -> list[Piece]:
 
 
 def with_device(steps: list[list[Piece]], busy_s: float | None) -> list[list[Piece]]:
-    """Give what launches work its part of the device's time; where a read waited, work was left so long.
+    """Give each piece that launches work its part of the device's time, so that reads wait as long as they did.
 
-    A read says when the device had done all it was given, not how long it was at work before: that is `busy_s`, of a
-    step, and at least the wait. Where nothing tells, the device is taken to have been busy from the first launch until
-    the read got its value. A read may wait for what the step before has launched.
+    A read shows when the device finished its work, but not for how long it had been busy. That is `busy_s` of a step,
+    and at least the wait. If `busy_s` is unknown, the device counts as busy from the first launch until the read got
+    its value. A read may also wait for work that the step before launched.
     """
     pieces = [piece for step in steps for piece in step]
     launched = sum(piece.seconds for piece in pieces if piece.account in _LAUNCHES)

@@ -1,4 +1,4 @@
-"""Repairs at work: a program with several findings repaired, and what that frees beside what is their own."""
+"""Apply repairs: a program with several findings repaired, and what this frees beyond the findings' own pieces."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from stoker.doctor.replay.program import Program
 from stoker.doctor.replay.simulation import Draw
 from stoker.records import Finding
 
-# What stays of a step when a stall goes: it had to begin with cold caches and threads asleep. A save is too long to
-# notice.
+# The rest of a step becomes quicker without the stall: it no longer begins with cold caches and sleeping threads. A
+# save is too long for this to matter.
 UNDISTURBED = "what ran beside it, undisturbed"
 _HOST = PYTHON - {"checkpoint"} | {"compute", "graph"}
 
 
-# The names of what is drawn of a repair that was timed: one of its rounds, and a step of the run.
+# The names of what is drawn for a timed repair: one of its rounds, and a step of the run.
 _ROUND, _STEP = "which round", "which step"
 
 
 def list_timed_s(program: Program, finding: Finding) -> tuple[float, ...]:
-    """Seconds of a step that a finding's repaired part was timed to take, shortest first; nothing if it was not."""
+    """Return the timed seconds of a finding's repaired part in a step, shortest first; empty if it was not timed."""
     timed = repair_of(finding.kind).timed(program, finding)
     return timed.rounds if timed is not None else ()
 
 
 def is_measured(program: Program, finding: Finding) -> bool:
-    """Whether nothing of a finding's price is assumed."""
+    """Whether a finding's price assumes nothing."""
     return repair_of(finding.kind).is_measured(program, finding)
 
 
 def is_marked(program: Program, finding: Finding) -> bool:
-    """Whether marked steps tell what the repair replaces."""
+    """Whether marked steps show what the repair replaces."""
     timed = repair_of(finding.kind).timed(program, finding)
     return timed is not None and bool(timed.replaces)
 
 
 def list_uncertain_parts(program: Program, finding: Finding) -> tuple[str, ...]:
-    """What is drawn anew for each replay of such a repair."""
+    """Return the names of what is drawn anew for each replay of such a repair."""
     if is_measured(program, finding):
         return (_ROUND, _STEP)
     repair = repair_of(finding.kind)
@@ -47,7 +47,7 @@ def list_uncertain_parts(program: Program, finding: Finding) -> tuple[str, ...]:
 
 
 def apply_repairs(program: Program, findings: Iterable[Finding], draw: Draw) -> Program:
-    """The program, shared out among these findings, with all of them repaired."""
+    """Return the program, whose pieces are labelled for these findings, with all of them repaired."""
     shares = [(finding, _share(program, finding)) for finding in findings]
     for finding, share in shares:
         program = _warm(program, finding, share, draw)
@@ -66,12 +66,12 @@ def _repair(program: Program, finding: Finding, draw: Draw) -> Program:
 
 
 def _quicken_beside(program: Program, finding: Finding) -> tuple[float, float]:
-    """How much quicker what stays becomes; nothing is assumed where the price is measured."""
+    """Return how much quicker the rest of a step becomes. If the price is measured, nothing is assumed."""
     return (0.0, 0.0) if is_measured(program, finding) else repair_of(finding.kind).beside
 
 
 def _warm(program: Program, finding: Finding, share: float, draw: Draw) -> Program:
-    """The program with what stays on the host quicker: the more of a step the stall took, the colder was the rest."""
+    """Return the program with the host's other work quicker: the more of a step the stall took, the colder it was."""
     repair = repair_of(finding.kind)
     least, most = _quicken_beside(program, finding)
     factor = 1 - share * (least + (most - least) * draw.places.get(UNDISTURBED, 0.5))
@@ -92,7 +92,7 @@ def _share(program: Program, finding: Finding) -> float:
 
 
 def sum_freed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
-    """What these repairs free beside what is their own, at most, by name: each thing once."""
+    """Return, by name, what these repairs free at most beyond the findings' own pieces. Each name counts once."""
     most: dict[str, float] = {}
     for finding in findings:
         for name, seconds in repair_of(finding.kind).frees(claim_own(program, finding), finding).items():
@@ -102,7 +102,7 @@ def sum_freed(program: Program, findings: Sequence[Finding]) -> dict[str, float]
 
 
 def _sum_undisturbed(program: Program, findings: Sequence[Finding]) -> dict[str, float]:
-    """What stays, at most as much quicker as all of these together had made it slower."""
+    """Return what the rest of a step gains at most once all of these findings are gone."""
     for finding in findings:
         program = claim_own(program, finding)
     quicker = min(1.0, sum(_share(program, f) * _quicken_beside(program, f)[1] for f in findings))

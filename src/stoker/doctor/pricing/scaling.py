@@ -1,7 +1,7 @@
-"""The same program elsewhere: on another device, with a larger batch, on several replicas. A model, and a coarse one.
+"""A coarse model of the same program elsewhere: on another device, with a larger batch, on several replicas.
 
-What is scaled is a program as it would be replayed, after the repairs that were asked for. The figure that compares is
-examples a second: a larger batch makes fewer, longer steps.
+It scales a program as it would be replayed, after the repairs that were asked for. Compare examples a second: a larger
+batch makes fewer, longer steps.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from stoker.doctor.replay.program import Program
 from stoker.doctor.replay.simulation import Draw
 from stoker.doctor.software_gpu.profiles import Profile
 
-# What one processor core does in float32, between an old laptop's and a new server's: only for runs on a CPU.
+# Operations a second of one core in float32, from an old laptop's to a new server's. Only for runs on a CPU.
 _CORE_FLOPS = (20e9, 120e9)
-# What a core gets from memory.
+# Bytes a second that a core gets from memory.
 _CORE_BYTES = (4e9, 12e9)
-# One message between two replicas, beside its bytes, on a fast network; between processes on CPUs it is ten times that.
+# The latency of a message between two replicas on a fast network. Between processes on CPUs it is ten times as long.
 LATENCY_S = 50e-6
 
 
 @dataclass(frozen=True)
 class Scale:
-    """What is to be different."""
+    """The differences between the measured and the scaled program."""
 
     device: Profile | None = None
-    # The device the run was measured on, if it was a modelled one.
+    # The device that the run was measured on, if it was a modelled one.
     measured_on: Profile | None = None
     batch: float = 1.0
     workers: int = 1
-    # Bytes of the weights that are trained: what replicas exchange at every step.
+    # Bytes of the trained weights, which replicas exchange at every step.
     gradient_bytes: int = 0
     # Bytes a second between replicas, and seconds a message.
     bandwidth: float = 16e9
@@ -38,7 +38,7 @@ class Scale:
 
     @property
     def uncertain(self) -> list[str]:
-        """What is not known exactly, by the names given to `Draw.between`."""
+        """The names, for `Draw.between`, of what is uncertain."""
         return [
             *(["speed of the processor"] if self.device and self.measured_on is None else []),
             *(["bound by arithmetic or memory"] if self.device else []),
@@ -46,7 +46,7 @@ class Scale:
         ]
 
     def assumptions(self) -> list[str]:
-        """In words."""
+        """Return the assumptions in words."""
         said = []
         if self.device:
             core = "a processor core (20 to 120 GFLOP/s)"
@@ -70,7 +70,7 @@ class Scale:
 
 
 def scale_program(program: Program, scale: Scale, draw: Draw) -> Program:
-    """The program as it would be there."""
+    """Return the program as it would be with these differences."""
     if scale.device is not None:
         program = _on_device(program, scale, draw)
     if scale.batch != 1:
@@ -81,18 +81,18 @@ def scale_program(program: Program, scale: Scale, draw: Draw) -> Program:
 
 
 def examples_factor(scale: Scale) -> float:
-    """How many times the examples one step has, over all replicas."""
+    """Return the factor by which a step has more examples, over all replicas."""
     return scale.batch * scale.workers
 
 
 def exchange_seconds(scale: Scale) -> float:
-    """A ring all-reduce: every byte travels nearly twice."""
+    """Return the seconds of a ring all-reduce, in which every byte travels nearly twice."""
     bytes_moved = 2 * (scale.workers - 1) / scale.workers * scale.gradient_bytes
     return bytes_moved / scale.bandwidth + 2 * (scale.workers - 1) * scale.latency_s
 
 
 def _device_factor(program: Program, scale: Scale, draw: Draw) -> float:
-    """What a second of kernels becomes."""
+    """Return how many seconds a second of kernels takes on the other device."""
     device, before = scale.device, scale.measured_on
     assert device is not None
     if before is not None:
@@ -115,7 +115,7 @@ def _on_device(program: Program, scale: Scale, draw: Draw) -> Program:
         if piece.device:
             return replace(piece, device=max(piece.device * factor, least))
         if piece.account == "compute":
-            # Handed over: the host is free while it runs.
+            # The work is queued on the device, and the host is free while it runs.
             return replace(
                 piece,
                 account="launch",
@@ -134,7 +134,7 @@ def _on_device(program: Program, scale: Scale, draw: Draw) -> Program:
 
 
 def _with_batch(program: Program, batch: float, draw: Draw) -> Program:
-    """Linear on a processor; on an accelerator kernels may have room for more rows."""
+    """Scale the batch: linearly on a processor. On an accelerator, kernels may have room for more rows."""
     kernels = (
         draw.between(min(1.0, batch), max(1.0, batch), "kernels of a larger batch")
         if program.asynchronous
@@ -160,7 +160,7 @@ def _with_batch(program: Program, batch: float, draw: Draw) -> Program:
 
 
 def _replicate(program: Program, exchange: float) -> Program:
-    """After each step the replicas exchange their gradients."""
+    """Add an exchange of gradients between the replicas after each step."""
 
     def extend(step: list[Piece]) -> list[Piece]:
         if not program.asynchronous:

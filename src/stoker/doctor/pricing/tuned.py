@@ -1,4 +1,4 @@
-"""What the tuner measured of an input, as the price of the finding about it: the run replayed with that input."""
+"""Price a finding about an input from the tuner's measurement: replay the run with the tuned input."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from stoker.records import Finding, Record, RepairedLine, VerifiedRow
 from stoker.tracking.store import record_files
 
 _BY = "stoker tune"
-# So many of the latest runs are searched for one that used the pipeline.
+# The number of latest runs that are searched for one that used the pipeline.
 _MOST_RUNS = 20
 
 
 def price_tuned_input(path: Path, function: str, gain: float) -> tuple[Record, list[Finding]] | None:
-    """Give the findings of the latest run about a function's pipeline their price, and save it.
+    """Price the findings about a function's pipeline in the latest run that has any, and save its record.
 
-    The tuner made the pipeline `gain` times as fast. Returns the record and these findings; None if no run has any.
+    The tuner made the pipeline `gain` times as fast. Return the record and these findings; None if no run has any.
 
     Raises:
         OSError: the record cannot be written.
@@ -34,7 +34,7 @@ def price_tuned_input(path: Path, function: str, gain: float) -> tuple[Record, l
         try:
             record = record_files.read(place)
         except RecordError:
-            # Damaged, or of a newer Stoker: `stoker runs` says so.
+            # The record is damaged or from a newer Stoker; `stoker runs` reports this.
             continue
         found = [finding for finding in record.findings if _is_about(finding, path, function)]
         program = programs.of(record) if found else None
@@ -46,7 +46,7 @@ def price_tuned_input(path: Path, function: str, gain: float) -> tuple[Record, l
 
 
 def with_tuned_input(record: Record, program: Program, found: list[Finding], gain: float) -> Record:
-    """The record with the price that these findings have with an input so many times as fast, made ahead."""
+    """Return the record with the price of these findings: their input is `gain` times as fast, and made ahead."""
     source = program.source
     assert source is not None
     tuned = with_source(program, source.seconds / max(1.0, gain), ahead=AHEAD)

@@ -1,6 +1,6 @@
-"""What the tuner would gain for a starved step: the run replayed with its input as a change of the tuner would make it.
+"""Estimate what the tuner would gain for a starved step: replay the run with its input as the tuner would change it.
 
-A model: whether the change keeps every bit, only the tuner can find out, and how much it brings, only timing it tells.
+This is a model. Only the tuner can find out whether the change keeps every bit, and only timing tells its real gain.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stoker.records import Finding, TunerGain
 
 
 def of(program: Program, finding: Finding) -> TunerGain | None:
-    """What the tuner would gain; None where it has nothing to try, or the run does not tell what an element takes."""
+    """Return what the tuner would gain; None if it can try nothing, or the time of an element is unknown."""
     source = program.source
     repair = repair_of(finding.kind)
     if not isinstance(repair, InputRepair) or source is None or source.seconds <= 0:
@@ -24,7 +24,7 @@ def of(program: Program, finding: Finding) -> TunerGain | None:
     if change is None:
         return None
     elements = statistics.fmean(sum(is_element(p) for p in step) for step in program.steps) or 1.0
-    # The median: what happens once between steps is no part of what a step takes.
+    # The median, to exclude what happens only once between steps.
     rest = statistics.median(sum(p.seconds for p in step if p.account != "input") for step in program.steps)
     now = seconds_per_step(program, Draw())
 
@@ -47,7 +47,7 @@ def of(program: Program, finding: Finding) -> TunerGain | None:
 
 
 def _command(finding: Finding) -> str | None:
-    """What measures it; None where the line is in no function that could be named."""
+    """Return the command that measures the gain; None if the line is in no function that can be named."""
     if not finding.function.isidentifier():
         return None
     return f"stoker tune {finding.file}:{finding.function}"

@@ -1,7 +1,7 @@
-"""A price that nobody need ask a model for: the findings were repaired, and the program was run.
+"""Prices that need no model: the findings were repaired, and the result was measured.
 
-`stoker fix --verify` has run it before and after, `stoker tune` has measured its input. What they found is in the run's
-record (`Tables.verified`), and is the price of those findings wherever it is shown.
+`stoker fix --verify` ran the program before and after; `stoker tune` measured its input. Their results are in the run's
+record (`Tables.verified`), and are the price of those findings wherever it is shown.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from stoker.records import Finding, VerifiedRow
 def find_verified_row(
     program: Program, findings: Sequence[Finding], counting: Sequence[Finding]
 ) -> VerifiedRow | None:
-    """What was found of these findings together: of them all, or of those that count; the latest has the last word."""
+    """Return the latest result for these findings together: for all of them, or at least those that count."""
     asked, least = _keys(findings), _keys(counting)
     rows = [row for row in program.verified if row.keys == asked or (least and least <= row.keys <= asked)]
     return rows[-1] if rows else None
 
 
 def find_verified_gain(program: Program, findings: Sequence[Finding]) -> float:
-    """What some of these findings gained: all of them gain no less."""
+    """Return the largest verified gain of some of these findings. All of them gain no less."""
     asked = _keys(findings)
     return max((row.speedup for row in program.verified if row.keys <= asked), default=1.0)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-# A piece of these is Python's work, which has to wait for Python's lock. Of a save, walking through the objects is.
+# Accounts of work in Python, which must wait for Python's lock. In a save, this is the walk through the objects.
 PYTHON = frozenset({"python", "dispatch", "launch", "eager", "transfer", "trace", "checkpoint"})
 
-# The name of a piece that an experiment timed, when the program had ended: nothing ran beside it.
+# The name of a piece that an experiment timed after the program had ended, with nothing running beside it.
 TIMED = "timed"
 
 Site = tuple[str, int]
@@ -17,37 +17,37 @@ Site = tuple[str, int]
 
 @dataclass(frozen=True)
 class Piece:
-    """What the main thread did for a while."""
+    """A period of the main thread's time, spent on one kind of work."""
 
     account: str
     seconds: float
     site: Site | None = None
     name: str = ""
-    # The part of `seconds` in which it waited for the device.
+    # The part of `seconds` in which the thread waited for the device.
     wait: float = 0.0
-    # Seconds of work it handed to a device that runs beside it, and how long the device had work after it.
+    # Seconds of work that the piece queues on an asynchronous device, and how long after it the device stays busy.
     device: float = 0.0
     tail: float = 0.0
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean of at least one value; `statistics` would take longer to import than all stalls."""
+    """Return the mean of at least one value. Importing `statistics` would take longer than importing all stalls."""
     known = list(values)
     return fsum(known) / len(known)
 
 
 def mean_s(steps: Sequence[Sequence[Piece]], wanted: Callable[[Piece], bool]) -> float:
-    """Seconds of a step, on average, in pieces of this sort."""
+    """Return the mean seconds of a step in the wanted pieces."""
     return mean(sum(p.seconds for p in step if wanted(p)) for step in steps)
 
 
 def is_loop_python(piece: Piece) -> bool:
-    """Whether it is the Python of the loop itself, between all that has a name."""
+    """Whether a piece is the Python of the loop itself, outside everything that has a name."""
     return piece.account == "python" and not piece.name
 
 
 def python_s(steps: Sequence[Sequence[Piece]], eager_kernels: float) -> float:
-    """Seconds of a step in which the host holds Python's lock: eager ops let go of it while their kernels run."""
+    """Return the seconds of a step in which the host holds Python's lock. Eager ops release it while kernels run."""
     return mean(
         sum(
             p.seconds * (1 - eager_kernels if p.account == "eager" else 1.0)

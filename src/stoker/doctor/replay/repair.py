@@ -1,10 +1,11 @@
-"""What a stall's repair changes in a program: what of a step is the stall's own, and what comes in its place.
+"""How a stall's repair changes a program: which pieces of a step belong to the stall, and what replaces them.
 
-A repair changes what is its finding's own and nothing else, except what it says it frees. What comes in place of the
-cause is taken from the same run wherever the run tells; each repair says in words what it assumes.
+A repair changes only the pieces of its finding, and what it declares to free. The replacement is taken from the same
+run wherever possible; each repair says in words what it assumes.
 
-Windows label most pieces of work with a site. What they do not label belongs, account by account, to whoever the run's
-sums say took it: `doctor/pricing/claims` shares it out, and asks each repair what it may claim.
+Profiler windows label most pieces of work with a site. The other pieces are assigned, account by account, to the
+findings that took the time according to the run's sums: `doctor/pricing/claims` divides them, and asks each repair
+which it may claim.
 """
 
 from __future__ import annotations
@@ -21,59 +22,59 @@ if TYPE_CHECKING:
     from stoker.doctor.replay.simulation import Draw
     from stoker.records import Finding
 
-# "Every N steps", as the remedies say.
+# The N of "every N steps" in remedies.
 RARELY = 50
 RARE = f"what was done every step is done every {RARELY} steps"
 WARM = "what stays is quicker, as it was where such a repair was measured"
 
 
 def site_of(finding: Finding) -> Site:
-    """The site of the finding."""
+    """Return the site of a finding."""
     return finding.file, finding.line
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repair(ABC):
-    """How a stall is repaired, what that assumes, and how far off its prices were.
+    """How a stall is repaired, what this assumes, and how far off its prices were.
 
-    Two things cannot be seen in a run. What stays of a step is quicker once a stall is gone: it no longer begins with
-    cold caches and threads asleep (`beside`). And the model itself is off (`spread`). Both are read off
-    `python benchmarks/whatif.py --residuals`, for the examples and the development programs, never for those held
-    out: for each pair, what `beside` would have to be for the price to be right, and how far off the price was.
+    Two things cannot be seen in a run. The rest of a step is quicker once a stall is gone, since it no longer begins
+    with cold caches and sleeping threads (`beside`). And the model itself has an error (`spread`). Both come from
+    `python benchmarks/whatif.py --residuals` on the examples and the development programs, never on those held out:
+    for each pair it shows which `beside` would make the price right, and how far off the price was.
     """
 
-    # The accounts a finding's time is on, in the order in which what nobody labelled is claimed.
+    # The accounts of a finding's time, in the order in which unlabelled pieces are claimed.
     accounts: tuple[str, ...]
     # What the price assumes, in words.
     assumes: str
-    # What is uncertain, by the names given to `Draw.between`.
+    # The names, for `Draw.between`, of what is uncertain.
     uncertain: tuple[str, ...] = ()
-    # How much quicker what stays on the host becomes, for each unit of the stall's share of a step: least and most.
+    # How much quicker the host's other work becomes, relative to the stall's share of a step: least and most.
     beside: tuple[float, float] = (0.0, 0.0)
-    # How far off a price may be, as a part of the gain's logarithm: less, more.
+    # How far off a price may be, as a part of the gain's logarithm: downwards and upwards.
     spread: tuple[float, float] = (0.4, 0.6)
-    # All that happens inside its calls is its own, whatever it is.
+    # Whether everything inside the finding's calls belongs to it.
     owns_whole_calls: bool = False
-    # The eager ops that follow a tape are its own.
+    # Whether the eager ops that follow a tape belong to the finding.
     owns_tapes: bool = False
-    # Of its time only what is lost counts: the rest belongs to findings of their own, or stays.
+    # Whether only the lost part of the finding's time counts; the rest belongs to other findings, or stays.
     claims_loss_only: bool = False
-    # The experiment (`doctor/experiments/trials.py`) that times it; none where it is only modelled.
+    # The experiment (`doctor/experiments/trials.py`) that times the repair; empty if it is only modelled.
     experiment: str = ""
-    # The repair only leaves something out, and the run has timed every call of that. On a device that works beside the
-    # host it also changes when things happen, which only the replay tells.
+    # Whether the repair only leaves out calls, all of which the run has timed. On an asynchronous device it also
+    # changes when things happen, which only the replay can tell.
     only_leaves_out: bool = False
 
     def experiment_of(self, finding: Finding) -> str:
-        """The experiment that times the repair of this finding; empty if there is none."""
+        """Return the experiment that times the repair of this finding, or an empty string."""
         return self.experiment
 
     def accounts_of(self, finding: Finding) -> tuple[str, ...]:
-        """The accounts this finding's time is on."""
+        """Return the accounts of this finding's time."""
         return self.accounts
 
     def measured_s(self, finding: Finding) -> float | None:
-        """The seconds of the run that the sums give to the finding."""
+        """Return the seconds that the run's sums assign to the finding."""
         return finding.lost_s if self.claims_loss_only else finding.seconds
 
     def is_own(self, piece: Piece, finding: Finding) -> bool:
@@ -85,34 +86,34 @@ class Repair(ABC):
         return self.accounts_of(finding)[0] == "eager"
 
     def may_claim(self, piece: Piece) -> bool:
-        """Whether a piece that bears no site, on one of the accounts, may be the stall's."""
+        """Whether a piece without a site, on one of the accounts, may belong to the stall."""
         return True
 
     def label(self, piece: Piece, finding: Finding) -> Piece:
-        """The piece labelled as the finding's."""
+        """Return the piece, labelled as the finding's."""
         return replace(piece, site=site_of(finding))
 
     def own_s(self, program: Program, finding: Finding) -> float:
-        """Seconds of a step that are labelled as the finding's."""
+        """Return the seconds of a step that are labelled as the finding's."""
         return mean_s(program.steps, lambda piece: self.is_own(piece, finding))
 
     def timed(self, program: Program, finding: Finding) -> TimedRepair | None:
-        """What the repair of this finding was timed to take; None if it was not."""
+        """Return the measured time of this finding's repair, or None if it was not timed."""
         return program.timed.get((finding.kind, finding.file, finding.line))
 
     def is_measured(self, program: Program, finding: Finding) -> bool:
-        """Whether nothing of the finding's price is assumed: its repair was timed, or the run has timed what goes."""
+        """Whether the price assumes nothing: the repair itself was timed, or the run timed what it leaves out."""
         in_run = self.only_leaves_out and not program.asynchronous and bool(program.count)
         return in_run or self.timed(program, finding) is not None
 
     def replaced(self, program: Program, step: Sequence[Piece], finding: Finding) -> set[int]:
-        """The positions of the pieces of a step that the repaired part replaces."""
+        """Return the positions of the pieces of a step that the repaired part replaces."""
         return {number for number, piece in enumerate(step) if self.is_own(piece, finding)}
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """The program with the repaired part, which was timed to take this many seconds a step."""
+        """Return the program with the repaired part, which was timed to take this many seconds a step."""
         there = [self.replaced(program, step, finding) for step in program.steps]
-        # Where only some steps have it, those have all of it.
+        # If only some steps have the part, they take all of its time.
         share = sum(map(bool, there)) / len(there)
         part = Piece("compute", seconds / share if share else 0.0, site_of(finding), TIMED)
 
@@ -125,18 +126,18 @@ class Repair(ABC):
 
     @abstractmethod
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """The program as it is once the finding is repaired."""
+        """Return the program as it would be with the finding repaired."""
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """What the repair frees beside what is the finding's own, at most: seconds of a step, by name."""
+        """Return what the repair frees at most beyond the finding's pieces: seconds of a step, by name."""
         return {}
 
 
 class DoneRarely(Repair):
-    """It is done every N-th time only."""
+    """The repair: the work is done only every N steps."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """Its own pieces shorter, and without their waiting."""
+        """Return the program with the finding's pieces shortened, and without their waits."""
 
         def change(piece: Piece) -> Piece:
             if not self.is_own(piece, finding):

@@ -1,8 +1,8 @@
-"""Replaying a program's steps: a host thread, a device beside it, and an input pipeline, event by event.
+"""Replay a program's steps, event by event: a host thread, a device beside it, and an input pipeline.
 
 The host goes from piece to piece. Work for an asynchronous device joins the device's queue; a read waits until the
-queue is empty. An element made ahead is waited for until it is there; one made on demand takes its time. Where more
-threads want processors than there are, kernels take longer.
+queue is empty. The host waits for an element made ahead until it is there; one made on demand takes its full time.
+If more threads want processors than there are, kernels take longer.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from stoker.doctor.replay.pieces import PYTHON, TIMED, Piece, python_s
 from stoker.doctor.replay.program import Program, Source, is_element
 
 _ROUNDS = 3
-# How many times as long Python takes beside a thread that always wants its lock: at best both have it half of the time.
-# Whoever lets go of it, as every op does, may have to wait five milliseconds to get it back.
+# How many times as long Python takes beside a thread that always wants its lock. At best each thread has the lock half
+# of the time. A thread that releases it, as every op does, may wait five milliseconds to get it back.
 _LOCK = (1.5, 5.0)
-# Python's work that lets kernels run.
+# Accounts of Python's work that launches kernels.
 _DISPATCHING = frozenset({"dispatch", "launch", "eager"})
-# Steps that stay together when a run is reassembled: a slow moment of the machine lasts longer than a step.
+# The length of the stretches from which a run is reassembled: a machine's slow moment lasts longer than a step.
 _STRETCH = 8
 
 
 @dataclass(frozen=True)
 class Draw:
-    """One choice of everything that is not known exactly; `Draw()` is the middle of all."""
+    """A choice of values for everything uncertain. `Draw()` chooses the middle of every range."""
 
     places: Mapping[str, float] = field(default_factory=dict)
-    # Which steps to replay, as they were and as they would be; None for all.
+    # Which steps to replay, both before and after the repair; None for all.
     steps: tuple[int, ...] | None = None
 
     def between(self, low: float, high: float, what: str) -> float:
-        """A value in a range, by ratio, not by difference."""
+        """Return the chosen value of a range, on a logarithmic scale."""
         if low <= 0 or high <= low:
             return max(low, high)
         return low * math.exp(math.log(high / low) * self.places.get(what, 0.5))
 
 
 def draws(program: Program, names: list[str], count: int) -> list[Draw]:
-    """The run's stretches reassembled, with everything uncertain chosen again for each; always the same ones."""
-    # Imported where a price is worked out: `stoker check` loads this module with the stalls, and must start quickly.
+    """Return draws that reassemble the run from its stretches and choose all uncertain values anew. Deterministic."""
+    # Imported only to compute a price: `stoker check` loads this module with the stalls and must start quickly.
     import random
 
     chance = random.Random(7)
@@ -57,12 +57,12 @@ def draws(program: Program, names: list[str], count: int) -> list[Draw]:
 
 
 def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None = None) -> float:
-    """What one step takes when the program, or these of its steps, are replayed."""
+    """Return the seconds of one step when the program, or only the given steps of it, are replayed."""
     source, measured = program.source, program.measured
     steps = program.steps if which is None else [program.steps[i] for i in which]
     if source is None or measured is None:
         return replay(steps, source, program.asynchronous)
-    # Before: the pieces were measured beside the input as it was. After: they run beside the input as it is.
+    # The pieces were measured beside the old input (`measured`), but now run beside the present one (`source`).
     kernels, lock = slowdowns(program, measured, measured.duty, draw)
     steps = [[_as_beside_input(piece, kernels) for piece in one] for one in steps]
     step, duty, made = program.step_s, measured.duty, source
@@ -77,17 +77,17 @@ def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None
 
 
 def _as_beside_input(piece: Piece, slowdown: float) -> Piece:
-    """A piece that was timed alone, as it would have been beside the input, like all others."""
+    """Return a piece as it would have been beside the input. Only pieces that were timed alone change."""
     return replace(piece, seconds=piece.seconds * slowdown) if piece.name == TIMED else piece
 
 
 def slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tuple[float, float]:
-    """How much longer kernels take beside the input's threads, and Python beside a Python input."""
+    """Return how many times as long kernels take beside the input's threads, and Python beside a Python input."""
     threads = program.kernel_threads + source.threads
     crowded = 1.0
     if threads > program.cores and not program.asynchronous:
         fair = threads / program.cores
-        # A kernel ends when its slowest thread does, and that one shares its processor; at best all is shared fairly.
+        # A kernel ends with its slowest thread, which shares its processor; at best, all threads share fairly.
         slowest = max(fair, 1.0 + math.ceil(source.threads / program.cores))
         crowded = draw.between(fair, slowest * slowest / fair, "crowding")
     lock = _lock(draw) if source.python else 1.0
@@ -95,12 +95,12 @@ def slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tupl
 
 
 def _lock(draw: Draw) -> float:
-    """How much longer Python takes beside another thread that always wants its lock."""
+    """Return how many times as long Python takes beside another thread that always wants its lock."""
     return draw.between(*_LOCK, "lock")
 
 
 def _beside_python(source: Source, program: Program, python: float, step_s: float, draw: Draw) -> Source:
-    """The input, slowed down by the host's Python as it is now, not as it was when the input was measured."""
+    """Return the input, slowed down by the host's present Python instead of that at the time of the measurement."""
     if not source.python or step_s <= 0:
         return source
     now = 1 + (_lock(draw) - 1) * min(1.0, python / step_s)
@@ -108,14 +108,14 @@ def _beside_python(source: Source, program: Program, python: float, step_s: floa
 
 
 def wait_for_lock(program: Program, draw: Draw) -> float:
-    """How many times as long a Python input took, while it was measured, because the host's Python had the lock."""
+    """Return how many times as long a Python input took while measured, since the host's Python held the lock."""
     return 1 + (_lock(draw) - 1) * min(1.0, program.python_s / program.step_s)
 
 
 def _work(steps: list[list[Piece]], program: Program, source: Source, slowdown: float, lock: float) -> float:
-    """Processor seconds of a step whose input is made ahead: no step ends, on average, before they are worked off.
+    """Return the processor seconds of a step whose input is made ahead. On average, a step lasts until they are done.
 
-    The pieces were measured while kernels took `slowdown` and Python `lock` times as long, waiting.
+    The pieces were measured while kernels took `slowdown` times and Python `lock` times as long.
     """
     if not source.ahead or program.asynchronous:
         return 0.0
@@ -130,12 +130,12 @@ def replay(
     asynchronous: bool,
     slower: Mapping[str, float] = MappingProxyType({}),
 ) -> float:
-    """Seconds a step, when these steps come again and again: the second time round counts.
+    """Return the seconds of a step if these steps repeat forever: only the second round counts.
 
-    `slower` is how many times as long pieces of an account take.
+    `slower` says how many times as long the pieces of an account take.
     """
     if not asynchronous and (source is None or not source.ahead):
-        # One thing after the other.
+        # Everything happens one after the other.
         return sum(p.seconds * slower.get(p.account, 1.0) for s in steps for p in s) / max(1, len(steps))
     host = device = made_until = started = 0.0
     taken: list[float] = []
@@ -144,7 +144,7 @@ def replay(
             started = max(host, device)
         for piece in step:
             if source is not None and source.ahead and is_element(piece):
-                # The maker goes on as long as there is room for what it makes.
+                # The pipeline makes elements as long as its buffer has room.
                 room = taken[-source.ahead] if len(taken) >= source.ahead else 0.0
                 made_until = max(made_until, room) + source.seconds
                 host = max(host, made_until)

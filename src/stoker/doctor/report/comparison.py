@@ -20,19 +20,19 @@ from stoker.records import ACCOUNTS, Finding, Record, plain
 from stoker.units import duration, times
 
 _MAX_SHOWN = 8
-# The smallest difference for which the runs it takes are named.
+# The smallest difference for which the number of runs to confirm it is given.
 _SMALLEST = 0.02
 
 Side = Sequence[Record]
 
 
 def show(a: Side, b: Side, result: Comparison, found: Changes) -> None:
-    """Print it."""
+    """Print a comparison."""
     Terminal().print(render(a, b, result, found))
 
 
 def render(a: Side, b: Side, result: Comparison, found: Changes) -> RenderableType:
-    """Verdict, accounts, findings."""
+    """Render the verdict, the accounts and the findings."""
     style = {FASTER: "bold green", SLOWER: "bold red", FAILED: "bold red"}.get(result.verdict, "bold")
     parts: list[RenderableType] = [
         Text.assemble("A  ", (names(a), "bright_black")),
@@ -51,7 +51,7 @@ def render(a: Side, b: Side, result: Comparison, found: Changes) -> RenderableTy
 
 
 def sentence(result: Comparison) -> list[HeadlineWords]:
-    """`B is 25 % faster than A (18 % to 33 %): 30.5 against 24.4 steps a second.`"""
+    """Return the verdict: `B is 25 % faster than A (between +18 % and +33 %): 30.5 against 24.4 steps a second.`"""
     speeds = HeadlineWords(f": {_speed(result.speed_b)} against {_speed(result.speed_a)} {result.measure}.")
     if result.verdict == FAILED:
         return _failure(result)
@@ -77,7 +77,7 @@ def sentence(result: Comparison) -> list[HeadlineWords]:
 
 
 def _failure(result: Comparison) -> list[HeadlineWords]:
-    """`B failed: crashed (exit code 1). ...`"""
+    """Return the verdict on a failed run: `B failed: crashed (exit code 1). ...`"""
     sides = [
         f"{name} failed: {', '.join(runs)}. " for name, runs in zip("AB", result.failed, strict=True) if runs
     ]
@@ -88,13 +88,13 @@ def _failure(result: Comparison) -> list[HeadlineWords]:
 
 
 def failed_words(result: Comparison) -> str:
-    """Why `--fail-if-slower` is not judged by the speed."""
+    """Say why `--fail-if-slower` is not judged by the speed."""
     who, runs = ("B", result.failed[1]) if result.failed[1] else ("A", result.failed[0])
     return f"{who} failed: {', '.join(runs)}; a limit on its speed does not hold for a run that crashed"
 
 
 def undecided_words(result: Comparison, limit: float) -> str:
-    """Why a limit is not known to be kept, and how many runs would tell."""
+    """Say why it is unknown whether the limit is kept, and how many runs would decide."""
     runs = result.runs_to_judge(limit)
     remedy = "more runs per side decide" if runs is None else f"run each side {_count(runs)} to decide"
     return (
@@ -104,7 +104,7 @@ def undecided_words(result: Comparison, limit: float) -> str:
 
 
 def runs_words(result: Comparison) -> str:
-    """How noisy it is, and what it would take to see more."""
+    """Say how noisy a run is, and how many runs would confirm a difference."""
     digits = 0 if result.noise >= 0.0995 else 1
     noise = f"One run is accurate to about ±{result.noise * 100:.{digits}f} %"
     if result.verdict in (FASTER, SLOWER, FAILED):
@@ -116,7 +116,7 @@ def runs_words(result: Comparison) -> str:
 
 
 def change_words(change: float, than: str = " than") -> str:
-    """`4.3x as fast as`, `77 % slower than`; without `than`, `4.3x as fast` and `77 % slower`."""
+    """Return a change in words: `4.3x as fast as`, `77 % slower than`; with an empty `than`, `77 % slower`."""
     if change >= 1:
         return f"{times(1 + change)} as fast{' as' if than else ''}"
     return f"{percent(abs(change), signed=False)} {'slower' if change < 0 else 'faster'}{than}"
@@ -133,7 +133,7 @@ def _count_runs(a: int, b: int) -> str:
 
 
 def percent(share: float, signed: bool = True) -> str:
-    """`+2.1 %`; whole numbers from ten on, and from twice as fast on `2.5x`."""
+    """Return a share as `+2.1 %`: in whole numbers from ten per cent on, and as `2.5x` from twice as fast on."""
     if share >= 1:
         return times(1 + share)
     digits = 0 if abs(share) >= 0.0995 else 1
@@ -141,12 +141,12 @@ def percent(share: float, signed: bool = True) -> str:
 
 
 def names(side: Side) -> str:
-    """Program and ids of a side."""
+    """Return the program and the ids of a side."""
     return f"{data.program(side[0])}  ({', '.join(record.id for record in side)})"
 
 
 def as_json(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, Any]:
-    """The comparison as JSON, for other programs."""
+    """Return the comparison as JSON, for other programs."""
     return {
         "a": [record.id for record in a],
         "b": [record.id for record in b],
@@ -159,7 +159,7 @@ def as_json(a: Side, b: Side, result: Comparison, found: Changes) -> dict[str, A
 
 
 def page(a: Side, b: Side, result: Comparison, found: Changes) -> str:
-    """The page of a comparison."""
+    """Return the page of a comparison."""
     return document.draw(_data(a, b, result, found))
 
 
@@ -211,7 +211,7 @@ def _row(finding: Finding, side: Side) -> list[str]:
 
 
 def _quantiles(side: Side) -> list[float] | None:
-    """Step times in milliseconds at each percent of the steps, over all runs of a side."""
+    """Return the percentiles of step times in milliseconds, over all runs of a side; None if there are few steps."""
     times = sorted(value * 1e3 for record in side for value in record.step_times)
     if len(times) < 20:
         return None
@@ -219,7 +219,7 @@ def _quantiles(side: Side) -> list[float] | None:
 
 
 def _differences(a: Record, b: Record) -> list[list[str]]:
-    """What is not the same around the two: versions, machine, variables, arguments."""
+    """Return what differs in the surroundings of two runs: versions, machine, variables, arguments."""
     sides = [
         {
             **record.environment,

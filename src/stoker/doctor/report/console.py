@@ -1,4 +1,4 @@
-"""The ledger on the terminal: accounts as bars, then what was found, costliest first."""
+"""The ledger on the terminal: accounts as bars, then findings, costliest first."""
 
 from __future__ import annotations
 
@@ -46,26 +46,26 @@ _MAX_IN_ORDER = 3
 
 
 def show(record: Record, path: Path, to_stdout: bool = False) -> None:
-    """Print a record, to stderr unless it was asked for by itself."""
+    """Print a record, to stderr unless the user asked for this record by itself."""
     console = Terminal(stderr=not to_stdout, soft_wrap=False)
     console.print(render(record, path, console.width))
 
 
 def show_memory(record: Record) -> None:
-    """Print who owns the device's memory, to stderr."""
+    """Print the owners of the device's memory to stderr."""
     console = Terminal(stderr=True, soft_wrap=False)
     console.print(render_memory(record, console.width))
 
 
 def show_finding(finding: Finding) -> None:
-    """One line to stderr, while the program runs."""
+    """Print a finding as one line to stderr, while the program runs."""
     Terminal(stderr=True).print(
         Text(f"stoker: {finding.kind} at {finding.file}:{finding.line}: {finding.title}. {finding.remedy}")
     )
 
 
 def render(record: Record, path: Path, width: int) -> RenderableType:
-    """The whole report."""
+    """Render the whole report."""
     parts: list[RenderableType] = [Text(), _headline(record)]
     if record.accounts and record.wall_s:
         parts += [Text(), _accounts(record, width)]
@@ -79,7 +79,7 @@ def render(record: Record, path: Path, width: int) -> RenderableType:
 
 
 def _memory(record: Record, width: int) -> list[RenderableType]:
-    """One line for each device; all owners if memory ran out."""
+    """Render one line for each device, or all owners if memory ran out."""
     failure = failure_lines(record)
     if not failure:
         return [Text(line, style="bright_black") for line in memory_lines(record)]
@@ -105,12 +105,12 @@ def _headline(record: Record) -> Text:
     elif record.exit_code:
         facts.append(f"exit code {record.exit_code}")
     line = Text().append(f"stoker  {shlex.join([record.program, *record.argv])}", style="bold")
-    # A line may break between two facts, not inside one.
+    # A line may break between two facts, but not inside one.
     return line.append("  " + " · ".join(fact.replace(" ", "\u00a0") for fact in facts))
 
 
 def _accounts(record: Record, width: int) -> Table:
-    """Bars to the scale of the run, longest first."""
+    """Render the accounts as bars, to the scale of the run, longest first."""
     table = Table.grid(padding=(0, 2))
     table.add_column()
     table.add_column(justify="right")
@@ -128,7 +128,7 @@ def _accounts(record: Record, width: int) -> Table:
 
 
 def _workers(rows: list[WorkerRow]) -> Table:
-    """The workers of a job, and what each spends on the exchange and on waiting for the others."""
+    """Render the workers of a job, with the time of each for exchanging and for waiting for the others."""
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bright_black")
     for name in ("worker", "steps", "steps/s", "waiting for peers", "exchange", "most on"):
         table.add_column(name, justify="right")
@@ -169,9 +169,9 @@ def _findings(record: Record, width: int) -> list[RenderableType]:
 
 
 def _say_nothing_was_found(record: Record) -> list[RenderableType]:
-    """That is praise only for a program that used TensorFlow and came to its end."""
+    """Say that nothing was found. This is praise only for a program that used TensorFlow and ran to its end."""
     if "tensorflow" not in record.versions:
-        # A note says that there was nothing to measure.
+        # A note already says that there was nothing to measure.
         return []
     if record.exit_code or record.state == "running":
         return [Text("Nothing was found before the program ended early.")]
@@ -179,7 +179,7 @@ def _say_nothing_was_found(record: Record) -> list[RenderableType]:
 
 
 def _is_minor(finding: Finding, record: Record) -> bool:
-    """Worth under 2 %, by its price; where it has none, by what was lost there."""
+    """Whether a finding is worth under 2 %, by its price or else by the time it lost."""
     if finding.what_if is not None:
         return finding.what_if.speedup < 1 + MINOR
     if finding.bytes_saved is not None:
@@ -188,7 +188,7 @@ def _is_minor(finding: Finding, record: Record) -> bool:
 
 
 def _fold(findings: list[Finding], record: Record) -> list[RenderableType]:
-    """One line for each kind: where, and that it is worth little, or what else is wrong with it."""
+    """Render minor findings, one line for each kind: where they are, and that they cost little or do other harm."""
     lines: list[RenderableType] = []
     for kind in dict.fromkeys(f.kind for f in findings):
         alike = [f for f in findings if f.kind == kind]
@@ -204,7 +204,7 @@ def _fold(findings: list[Finding], record: Record) -> list[RenderableType]:
 
 
 def _describe_little(findings: list[Finding], record: Record) -> str:
-    """Prices are of the steps: what is lost outside of them is said in seconds."""
+    """Say that findings cost little. Prices cover only the steps, so a loss outside them is given in seconds."""
     lost_s = sum(lost_outside_steps_s(finding, record) for finding in findings)
     if lost_s < MINOR * record.wall_s:
         return "under 2 %"
@@ -217,7 +217,7 @@ def _short_place(finding: Finding) -> str:
 
 
 def _describe_all_repairs(all_of_them: WhatIf, order: list[RepairPlace]) -> Text:
-    """What all repairs would gain, and which to make first; a repair that adds nothing to the others is left out."""
+    """Say what all repairs would gain and which to make first, without those that add nothing to the others."""
     line = Text("All repaired: ", style="bold").append(price(all_of_them), style="bold green")
     before = 1.0
     steps: list[str] = []
@@ -235,7 +235,7 @@ def _describe_all_repairs(all_of_them: WhatIf, order: list[RepairPlace]) -> Text
 
 
 def _place(finding: Finding, room: int) -> tuple[str, str]:
-    """File and line, and the function: as much of it as leaves the price on the line."""
+    """Return file and line, and the function, shortened so that the price fits on the same line."""
     function = f" in {finding.function}" if finding.function not in ("", "<module>") else ""
     short, name = short_path(finding.file), finding.file.replace("\\", "/").rsplit("/", 1)[-1]
     for file, where in ((short, function), (short, ""), (name, "")):

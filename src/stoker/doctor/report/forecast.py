@@ -1,4 +1,4 @@
-"""A forecast of memory on the terminal: the peak, what fits, who grows with the batch, what each change would save."""
+"""A memory forecast on the terminal: the peak, what fits, what grows with the batch, what each change would save."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from stoker.records import ROLES
 from stoker.units import quantity, size
 
 _OWNERS_SHOWN = 12
-# A role with less than this share of the peak is not worth a word.
+# A role with less than this share of the peak is not mentioned.
 _SMALL = 0.01
-# An owner that grows by less than this share of what all grow by has no row of its own.
+# An owner with less than this share of the total growth has no row of its own.
 _SLOW = 0.01
-# From this share on, what does not follow the batch is mentioned as a doubt.
+# If memory of at least this share does not follow the batch, a doubt is mentioned.
 _DOUBT = 0.01
-# A change that saves less is no saving, whatever the sign.
+# A change of less than this share of the peak, up or down, counts as none.
 _NOTHING = 0.005
 
 

@@ -11,7 +11,7 @@ from stoker.goodput.ledger import JobLedger, Price
 from stoker.units import duration, long_duration, printable, quantity
 
 _BARS = " ▁▂▃▄▅▆▇█"
-# What is a smaller share of the job is only in the JSON.
+# A smaller share of the job than this is only in the JSON.
 _SMALLEST = 0.001
 _SHORTEST_S = 0.00005
 _MOST_LINES = 5
@@ -19,7 +19,7 @@ _LONG_S = 300.0
 
 
 def show(ledger: JobLedger, price: Price | None = None) -> None:
-    """Show the ledger; with a price, also in money."""
+    """Print the ledger, also in money if there is a price."""
     console = Terminal()
     restarts = quantity(ledger.restarts, "restart")
     console.print(
@@ -63,7 +63,7 @@ def _show_causes(console: Terminal, ledger: JobLedger, price: Price | None) -> N
         if cause.seconds < _SMALLEST * ledger.wall_s:
             continue
         row = [printable(cause.what), _time(cause.seconds), _share(cause.seconds, ledger)]
-        # A second of the job costs what its workers cost in it.
+        # A second of the job costs as much as all its workers in that second.
         row += [price.show(cause.seconds * paid_s / ledger.wall_s)] if price else []
         table.add_row(*row, str(cause.times) if cause.times > 1 else "")
     console.print(table)
@@ -80,7 +80,7 @@ def _show_lines(console: Terminal, ledger: JobLedger) -> None:
 
 
 def _show_workers(console: Terminal, ledger: JobLedger) -> None:
-    """The accounts of each worker, those that matter for any of them."""
+    """Print each worker's accounts, without those that are negligible for all workers."""
     least = _SMALLEST * ledger.wall_s
     shown = [name for name in MEANINGS if any(one[name] >= least for one in ledger.by_worker.values())]
     console.print()

@@ -1,4 +1,4 @@
-"""The one sentence at the top: how fast, what it could be, what to change first."""
+"""The sentence at the top: how fast the program is, how fast it could be, what to change first."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _UNIT = re.compile(r"(\d) (s|ms|%)(?![a-z])")
 
 @dataclass(frozen=True)
 class HeadlineWords:
-    """A part of the sentence; strong ones are what the eye should catch."""
+    """A part of the sentence. Strong parts should catch the eye."""
 
     text: str
     strong: bool = False
 
     def __post_init__(self) -> None:
-        # A figure and its unit stay on one line.
+        # Keep a figure and its unit on one line.
         object.__setattr__(self, "text", _UNIT.sub("\\1\u00a0\\2", self.text))
 
 
 def sentence(record: Record) -> list[HeadlineWords]:
-    """The sentence, in parts."""
+    """Return the sentence, in parts."""
     if not record.accounts:
         return [HeadlineWords("The program ended before anything was measured.")]
     speed = [HeadlineWords(_speed(record), strong=True)]
@@ -44,7 +44,7 @@ def sentence(record: Record) -> list[HeadlineWords]:
 
 
 def first_to_change(record: Record) -> Finding | None:
-    """The finding to repair first: by the order of the simulation, otherwise the costliest."""
+    """Return the finding to repair first: the first one of the simulated order, or else the first worth repairing."""
     for place in record.what_if.order[:1] if record.what_if else []:
         for finding in record.findings:
             if (finding.kind, finding.file, finding.line) == (place.kind, place.file, place.line):
@@ -54,7 +54,7 @@ def first_to_change(record: Record) -> Finding | None:
 
 
 def find_possible_speedup(record: Record) -> float | None:
-    """How much faster it could be: without all findings, as simulated together, or without the first one."""
+    """Return how much faster the program could be: without all findings, or else without the costliest one."""
     if record.what_if and record.what_if.all:
         return record.what_if.all.speedup
     prices = [speedup_without(finding, record) or 1.0 for finding in record.findings]
@@ -68,7 +68,7 @@ def _speed(record: Record) -> str:
 
 
 def _goal(record: Record, speedup: float) -> str:
-    # The simulation speaks of the stepping phase; without it only the length of the run is known.
+    # The simulation covers the stepping phase. Without it, only the length of the run is known.
     if record.steps_per_s is not None and record.what_if and record.what_if.all:
         return f"{rate(record.steps_per_s * speedup)} ({times(speedup)})"
     return (
@@ -77,7 +77,7 @@ def _goal(record: Record, speedup: float) -> str:
 
 
 def _shorten_path(file: str) -> str:
-    """The last part of a path: the finding shows all of it."""
+    """Return the last part of a path. The finding shows the whole path."""
     return file.replace("\\", "/").rsplit("/", 1)[-1] or file
 
 

@@ -1,4 +1,4 @@
-"""What saved runs say a line costs: the prices that `stoker check` and editors show beside a finding."""
+"""The prices of lines in saved runs, which `stoker check` and editors show beside a finding."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from stoker.doctor.check.rule import Problem
 
 @dataclass(frozen=True)
 class PriceOfLine:
-    """What one run said about one stall at one line."""
+    """The price that one run gives one stall at one line."""
 
     file: str
     line: int
     kind: str
-    # The line as it stood when the program ran, "" where the record does not say.
+    # The line's text when the program ran, or "" if the record does not say.
     source: str
     speedup: float
-    # "measured" or "modelled", "" where the record does not say.
+    # "measured" or "modelled", or "" if the record does not say.
     basis: str
     run_id: str
 
     def attach_to(self, problem: Problem) -> Problem:
-        """The problem with this price."""
+        """Return the problem with this price."""
         return replace(problem, measured=self.speedup, basis=self.basis)
 
 
 class PriceList:
-    """The prices of all lines that saved runs know; the latest run of a line has the last word."""
+    """The prices of all lines in saved runs. The latest run with a price for a line decides."""
 
     def __init__(self, prices: Iterable[PriceOfLine] = ()) -> None:
         self._by_kind: dict[tuple[str, str], dict[int, PriceOfLine]] = {}
@@ -39,7 +39,7 @@ class PriceList:
             self._by_kind.setdefault((price.file, price.kind), {})[price.line] = price
 
     def find(self, problem: Problem) -> PriceOfLine | None:
-        """The price of a problem: of its line, or of the nearest line that reads the same, since lines move."""
+        """Return the price of a problem's line or, since lines move, of the nearest line with the same text."""
         known = self._by_kind.get((problem.file, problem.kind), {})
         source = problem.source.strip()
         here = known.get(problem.line)
@@ -54,7 +54,7 @@ def read_prices(folders: Iterable[Path]) -> PriceList:
     found: list[PriceOfLine] = []
     for folder in folders:
         if folder.is_dir():
-            # Imported where a saved run is read: most checks need none, and must start quickly.
+            # Imported only if there are saved runs: most checks have none, and must start quickly.
             from stoker.tracking.store import record_files
 
             for run_id in record_files.ids(folder):
@@ -71,7 +71,7 @@ def _stamp(path: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
-# An editor asks again and again; a record is written once, or for as long as its program runs.
+# An editor asks again and again, while a record does not change once its program has ended.
 @functools.lru_cache(maxsize=1024)
 def _read_record(path: Path, stamp: tuple[int, int]) -> tuple[PriceOfLine, ...]:
     from stoker.errors import RecordError
@@ -81,9 +81,9 @@ def _read_record(path: Path, stamp: tuple[int, int]) -> tuple[PriceOfLine, ...]:
     try:
         record = record_files.read(path)
     except RecordError:
-        # A damaged record is `stoker runs`'s business; here it only means that no price is known.
+        # `stoker runs` reports a damaged record. Here it only means that no price is known.
         return ()
-    # A record names files as the program did, from the directory that holds `.stoker/runs`.
+    # A record names files relative to the directory that holds `.stoker/runs`.
     base = path.parent.parent.parent
     prices = []
     for finding in record.findings:

@@ -13,7 +13,7 @@ from stoker.records import Record
 
 
 def has_rows(stream: TextIO) -> bool:
-    """It is a terminal whose rows can be written to: the `!` of a notebook's cell only looks like one."""
+    """Whether a stream is a terminal with addressable rows. The `!` of a notebook's cell only looks like one."""
     return stream.isatty() and "JPY_PARENT_PID" not in os.environ
 
 
@@ -42,11 +42,11 @@ class LiveLine:
             self._write(f"\x1b7\x1b[{self._rows};1H\x1b[2K\x1b[2m{text(record)[: columns - 1]}\x1b[0m\x1b8")
 
     def _fit(self) -> int:
-        """Follow the terminal's size; returns its width."""
+        """Follow the terminal's size, and return its width."""
         size = os.get_terminal_size(self._stream.fileno())
         if size.lines != self._rows and size.lines > 2:
             self._rows = size.lines
-            # A line feed first, so that the cursor is not on the row we take.
+            # Write a line feed first, so that the cursor is not on the row we take.
             self._write(f"\n\x1b7\x1b[1;{self._rows - 1}r\x1b8\x1b[1A")
         return size.columns
 
@@ -56,7 +56,7 @@ class LiveLine:
 
 
 def text(record: Record) -> str:
-    """`stoker  12 s  300 steps  24.4 steps/s  device 21 % busy`."""
+    """Return the line: `stoker  12 s  300 steps  24.4 steps/s  device 21 % busy`."""
     parts = [f"stoker  {record.wall_s:.0f} s", f"{record.steps:,} steps"]
     if record.steps_per_s is not None:
         parts.append(f"{record.steps_per_s:.1f} steps/s")

@@ -1,4 +1,4 @@
-"""The memory book on the terminal: one line under the ledger, and the table of owners if it is asked for."""
+"""The memory book on the terminal: one line under the ledger, and the table of owners on request."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LAYER = 20
 _HEADS = ("bytes", "share", "role", "line", "layer", "largest")
 _STYLES = ("", "", "", "cyan", "", "bright_black")
 _LEAST = 8
-# A role with less than this share of the peak is not worth a word on the line.
+# A role with less than this share of the peak is not mentioned on the line.
 _SMALL = 0.01
-# The run's own peak is mentioned if it is this much higher than what a window saw.
+# The peak of the whole run is mentioned if it is this much higher than that of a window.
 _HIGHER = 1.05
 NO_DEVICE = (
     "The program ran on the CPU. TensorFlow reports allocations of GPUs and of the software GPU only: "
@@ -30,30 +30,30 @@ NO_WINDOW = "No step was seen: the program ended before it had made a few."
 
 
 def group_by_role(book: DeviceMemory) -> list[tuple[str, list[MemoryOwner]]]:
-    """The owners of each role that has any, the largest role first; owners stay in their order."""
+    """Group the owners by role, the largest role first. Owners stay in their order."""
     found = [(role, [owner for owner in book.at_peak if owner.role == role]) for role in ROLES]
     return sorted((item for item in found if item[1]), key=lambda item: -role_bytes(item[1]))
 
 
 def role_bytes(owners: list[MemoryOwner]) -> int:
-    """What these owners hold together."""
+    """Return the bytes that these owners hold together."""
     return sum(owner.bytes for owner in owners)
 
 
 def place_of(owner: MemoryOwner) -> str:
-    """`train.py:48 conv2d_1`: the line and the layer, as far as they are known."""
+    """Return an owner's line and layer, as far as known: `train.py:48 conv2d_1`."""
     where = f"{short_path(owner.file)}:{owner.line}" if owner.file else ""
     return f"{where} {owner.layer.rsplit('/', 1)[-1]}".strip()
 
 
 def memory_lines(record: Record) -> list[str]:
-    """One line for each device: how much of its memory was in use at the peak, and by whom."""
+    """Return one line for each device: how much of its memory was in use at the peak, and by which roles."""
     books = record.memory_book.device if record.memory_book is not None else []
     return [line_of_book(book, many=len(books) > 1) for book in books]
 
 
 def line_of_book(book: DeviceMemory, many: bool = False) -> str:
-    """How much of a device's memory was in use at the peak, and by whom; `many` if there are other devices."""
+    """Say how much of a device's memory was in use at the peak, and by which roles; `many` names the device."""
     parts = []
     for role, owners in group_by_role(book)[:_ROLES_SHOWN]:
         held = role_bytes(owners)
@@ -71,7 +71,7 @@ def line_of_book(book: DeviceMemory, many: bool = False) -> str:
 
 
 def failure_lines(record: Record) -> list[str]:
-    """What is said when memory ran out: the allocation that failed, what was in memory, what would need less."""
+    """Say what happened when memory ran out: the failed allocation, what was in memory, what would need less."""
     failed = record.memory_book.failed if record.memory_book is not None else None
     if failed is None:
         return []
@@ -91,7 +91,7 @@ def failure_lines(record: Record) -> list[str]:
 
 
 def render_memory(record: Record, width: int) -> RenderableType:
-    """The owners of each device's memory, largest first."""
+    """Render the owners of each device's memory, largest first."""
     if record.memory_book is None:
         missing = NO_DEVICE + _TRY if record.device.kind == "CPU" else NO_WINDOW
         return Text(f"No memory book. {missing}", style="yellow")
@@ -116,7 +116,7 @@ def _table(book: DeviceMemory, width: int) -> Table:
         rows.append((size(held), f"{held / book.peak_bytes:.1%}", f"{len(rest)} more", "", "", ""))
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bright_black")
     widths = [max(len(cell) for cell in column) for column in zip(_HEADS, *rows, strict=True)]
-    # The last column gives way on a narrow terminal.
+    # On a narrow terminal, the last column shrinks.
     widths[-1] = max(_LEAST, min(widths[-1], width - sum(widths[:-1]) - 2 * (len(_HEADS) - 1)))
     for name, style, wide in zip(_HEADS, _STYLES, widths, strict=True):
         side: JustifyMethod = "right" if name in ("bytes", "share") else "left"

@@ -1,4 +1,4 @@
-"""Writing what the user asked for to where they asked for it."""
+"""Write what the user asked for to the place they named."""
 
 from __future__ import annotations
 

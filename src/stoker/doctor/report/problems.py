@@ -1,6 +1,6 @@
 """Problems found by reading the code, in each format: text, concise, JSON, SARIF, GitHub annotations.
 
-Every format is a function of the same list, and returns text; the command prints it.
+Every format is a function of the same list. It returns text, which the command prints.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _GITHUB = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def place(problem: Problem) -> str:
-    """`file:line:column`, or `file:cell 3:line:column` in a notebook."""
+    """Return the place as `file:line:column`, or `file:cell 3:line:column` in a notebook."""
     cell = "" if problem.cell is None else f"cell {problem.cell}:"
     return f"{problem.file}:{cell}{problem.line}:{problem.column}"
 
 
 def concise(problems: Sequence[Problem]) -> str:
-    """One line each."""
+    """Return each problem as one line."""
     return "".join(_line(problem) + "\n" for problem in problems)
 
 
@@ -40,7 +40,7 @@ def _price(problem: Problem) -> str:
 
 
 def text(problems: Sequence[Problem]) -> str:
-    """One line each, with the source line under it and what to do about it."""
+    """Return each problem as one line, followed by its source line and what to do about it."""
     parts = []
     for problem in problems:
         parts.append(_line(problem) + "\n")
@@ -56,7 +56,7 @@ def text(problems: Sequence[Problem]) -> str:
 def _excerpt(problem: Problem) -> str:
     number = str(problem.line)
     source = problem.source.expandtabs(4)
-    # A tab before the column is wider than one character once expanded.
+    # A tab before the column is wider than one character when expanded.
     lead = len(problem.source[: problem.column - 1].expandtabs(4))
     single = problem.end_line == problem.line
     width = max(1, (problem.end_column - problem.column) if single else len(source) - lead)
@@ -65,12 +65,12 @@ def _excerpt(problem: Problem) -> str:
 
 
 def as_json(problems: Sequence[Problem]) -> str:
-    """A list of objects. Other programs read it: fields are added, never renamed."""
+    """Return a list of JSON objects. Other programs read it: add fields, but never rename them."""
     return json.dumps([to_json(problem) for problem in problems], indent=2) + "\n"
 
 
 def to_json(problem: Problem) -> dict[str, Any]:
-    """One problem as plain JSON values."""
+    """Return a problem as plain JSON values."""
     fix = None
     if problem.fix is not None:
         fix = {
@@ -107,7 +107,7 @@ def to_json(problem: Problem) -> dict[str, Any]:
 
 
 def sarif(problems: Sequence[Problem]) -> str:
-    """SARIF 2.1.0, for code scanning."""
+    """Return problems as SARIF 2.1.0, for code scanning."""
     rules = [
         {
             "id": rule.code,
@@ -144,7 +144,7 @@ def _sarif_message(problem: Problem) -> str:
 
 def _location(problem: Problem) -> dict[str, Any]:
     location: dict[str, Any] = {"artifactLocation": {"uri": problem.file.replace("\\", "/")}}
-    # The lines of a notebook's cell are not those of its file.
+    # The lines of a notebook's cell are not the lines of its file.
     if problem.cell is None:
         region = {"startLine": problem.line, "startColumn": problem.column, "endLine": problem.end_line}
         location["region"] = {**region, "endColumn": problem.end_column} if problem.end_column else region
@@ -152,7 +152,7 @@ def _location(problem: Problem) -> dict[str, Any]:
 
 
 def github(problems: Sequence[Problem]) -> str:
-    """Annotations for a GitHub workflow."""
+    """Return problems as annotations for a GitHub workflow."""
     return "".join(
         f"::{_GITHUB[p.severity]} title=stoker {p.code},file={_escape(p.file)}{_lines(p)}::{_message(_line(p))}\n"
         for p in problems
@@ -174,7 +174,7 @@ def _escape(value: str) -> str:
 
 
 def statistics(problems: Sequence[Problem]) -> str:
-    """How often each kind was found, most frequent first."""
+    """Say how often each kind was found, most frequent first."""
     counts = Counter((problem.code, problem.kind) for problem in problems)
     fixable = Counter(problem.kind for problem in problems if problem.fix is not None)
     width = max((len(str(count)) for count in counts.values()), default=1)

@@ -1,4 +1,4 @@
-"""A rule's page as Markdown: what it does, why that is bad, an example, what to use instead."""
+"""A rule's page in Markdown: what the rule finds, why that is bad, an example, what to use instead."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from stoker.doctor.check.rule import Rule
 
 
 def page(rule: Rule) -> str:
-    """The page of one rule; its examples are the rule's own first cases."""
+    """Return the page of one rule. The rule's own first cases are its examples."""
     fix = "A fix is offered for some cases. " if rule.fixable else ""
     return "\n".join(
         (
@@ -55,7 +55,7 @@ def _fix(rule: Rule) -> str:
 
 
 def index(rules: tuple[Rule, ...]) -> str:
-    """The list of all rules."""
+    """Return the list of all rules."""
     lines = [
         "# Rules",
         "",

@@ -21,7 +21,7 @@ _LONGEST = 60
 _GAP = 2  # between columns
 _FOLDED_NAME = 24
 _TEST = "metrics.test "
-# What is left out first where there is no room for all columns.
+# The columns that are left out first if there is no room for all.
 _STANDARD_SPARED = ("steps/s", "first finding", "seconds", "test", "kind")
 
 
@@ -32,7 +32,7 @@ def show(
     *,
     filtered: bool = False,
 ) -> None:
-    """The list of runs with their depths; without `columns`, with the series most of them have."""
+    """Print the list of runs, indented by depth; without `columns`, with the series that most of them have."""
     console = Terminal()
     if not rows and not damaged:
         none = "no run matches" if filtered else "no runs yet: start one with `stoker run train.py`"
@@ -40,13 +40,13 @@ def show(
         return
     names = columns if columns is not None else _common_series([row for _, row in rows])
     cells = [_cells(row, depth, names) for depth, row in rows]
-    # What no run has takes no room; only a name may be folded.
+    # Columns in which no run has a value are left out; only a name may be folded.
     shown = [title for title in (cells[0] if cells else ()) if any(row[title] != "-" for row in cells)]
     spared = [*_STANDARD_SPARED, "state"]
     if columns is None:
         first, *others = _STANDARD_SPARED
         spared = [*reversed(names[1:]), first, *names[:1], *others]
-    # A program that reads the table wants what it asked for, however wide that is.
+    # A program that reads the table gets all columns it asked for, however wide they are.
     if columns is None or console.is_terminal:
         spared = [title for title in spared if title not in (columns or ())]
         shown = _choose_columns(shown, cells, console.width, spared)
@@ -64,7 +64,7 @@ def show(
 def _choose_columns(
     titles: list[str], cells: list[dict[str, str]], width: int, spared: Iterable[str]
 ) -> list[str]:
-    """The columns there is room for: half a number would say nothing, so columns are left out whole."""
+    """Return the columns for which there is room. Half a number would be useless, so columns are left out whole."""
     wide = {title: _width_of(title, cells) + _GAP for title in titles}
     for title in spared:
         if sum(wide.values()) - _GAP <= width:
@@ -74,13 +74,13 @@ def _choose_columns(
 
 
 def _width_of(title: str, cells: list[dict[str, str]]) -> int:
-    """The room that a column needs; a long name can be folded."""
+    """Return the width that a column needs. A long name can be folded."""
     widest = max(len(title), *(len(row[title]) for row in cells)) if cells else len(title)
     return min(widest, _FOLDED_NAME) if title == "name" else widest
 
 
 def _cells(row: dict[str, Any], depth: int, names: list[str]) -> dict[str, str]:
-    """A row of the list, by title."""
+    """Return the cells of a row by the titles of their columns."""
     name = f"{row['program']} {row['arguments']}".strip() if row["kind"] == "run" else row["name"]
     return {
         "id": row["id"],
@@ -96,13 +96,13 @@ def _cells(row: dict[str, Any], depth: int, names: list[str]) -> dict[str, str]:
 
 
 def _describe_test(row: dict[str, Any]) -> str:
-    """The first score of a recipe's model on its test rows."""
+    """Return the first score of a recipe's model on its test rows."""
     found = [(name, value) for name, value in row.items() if name.startswith(_TEST)]
     return f"{found[0][0].removeprefix(_TEST)} {_value(found[0][1])}" if found else "-"
 
 
 def show_one(run: dict[str, Any]) -> None:
-    """Everything about a run."""
+    """Print everything about a run."""
     console = Terminal()
     console.print(_line(f"{run['name']}  {run['id']}", "bold"))
     facts = {
@@ -131,7 +131,7 @@ def show_one(run: dict[str, Any]) -> None:
 
 
 def show_differences(found: Differences) -> None:
-    """What was changed, then what it did."""
+    """Print what was changed, then what this did."""
     console = Terminal()
     for side, run in (("A", found.a), ("B", found.b)):
         console.print(_line(f"{side}  {run}", "bright_black"))
@@ -150,7 +150,7 @@ def show_differences(found: Differences) -> None:
 
 
 def show_audit(rows: list[dict[str, Any]]) -> None:
-    """The audit, oldest first."""
+    """Print the audit, oldest first."""
     console = Terminal()
     table = Table(box=None, pad_edge=False)
     for title in ("row", "time", "by", "event", "run", "details"):
@@ -176,7 +176,7 @@ def _numbers(differences: list[Difference]) -> bool:
 
 
 def _change(one: Difference) -> str:
-    """The size of the change, if both are numbers."""
+    """Return the size of the change, if both values are numbers."""
     a, b = one.a, one.b
     if not isinstance(a, int | float) or not isinstance(b, int | float) or not a or isinstance(a, bool):
         return ""
@@ -216,7 +216,7 @@ def _series(console: Terminal, series: dict[str, dict[str, Any]]) -> None:
 
 
 def _line(text: str, style: str = "") -> Text:
-    """Text of others, in one line: a name with a line break must not look like two runs."""
+    """Return untrusted text in one line: a name with a line break must not look like two runs."""
     return Text(printable(text), style=style)
 
 

@@ -1,7 +1,7 @@
-"""Text from runs, files and programs on the terminal: it is shown, and never obeyed.
+"""Show untrusted text from runs, files and programs on the terminal, without obeying it.
 
-A name may hold escape sequences that clear the screen, change its title or hide what follows. Everything that people
-gave, and that reaches a terminal, goes through `units.printable` or a `Terminal`.
+A name may hold escape sequences that clear the screen, change its title or hide what follows. All text from outside
+Stoker reaches a terminal only through `units.printable` or a `Terminal`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from stoker.units import printable
 
 
 class Terminal(Console):
-    """Rich's console, whose text has no characters that a terminal obeys; its own colours are no text."""
+    """Rich's console, with all control characters in its text replaced. Its own colours still work."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of something, made harmless."""
+        """Yield the segments of a renderable, made harmless."""
         for segment in super().render(renderable, options):
             if segment.control or segment.text == "\n":
                 yield segment

@@ -1,6 +1,6 @@
-"""A trace for Perfetto and chrome://tracing: our spans of the recorded windows, TensorFlow's own beside them.
+"""A trace for Perfetto and chrome://tracing: Stoker's spans of the recorded windows, beside TensorFlow's own.
 
-Both are in microseconds since the start of the run. The format is the Trace Event Format's JSON object: complete
+Times are in microseconds since the start of the run. The format is the JSON object of the Trace Event Format: complete
 events (`X`), counters (`C`) and names (`M`), in order of time.
 """
 
@@ -21,12 +21,12 @@ Event = dict[str, Any]
 
 
 def trace(record: Record, windows: list[ProfilerWindow]) -> dict[str, Any]:
-    """The trace of a run; `windows` are the profiler's events that were saved beside the record."""
+    """Return the trace of a run; `windows` holds the profiler's events that were saved beside the record."""
     timelines = [record.timeline, *(window.timeline for window in windows)]
     names, events = _lanes([timeline for timeline in timelines if timeline is not None])
     their_names, their_events = _tensorflow(windows)
     events += [*their_events, *_memory(record)]
-    # Of two that start together the longer one is around the other.
+    # If two events start together, the longer one contains the other and comes first.
     events.sort(key=lambda event: (event["ts"], -event.get("dur", 0.0)))
     return {
         "traceEvents": [*_process_names(record), *names, *their_names, *events],
@@ -39,7 +39,7 @@ def write(record: Record, windows: list[ProfilerWindow], path: str) -> None:
     """Write a trace.
 
     Raises:
-        UsageError: there is nothing in it, or the file cannot be written.
+        UsageError: the trace would be empty, or the file cannot be written.
     """
     made = trace(record, windows)
     if not any(event["ph"] == "X" for event in made["traceEvents"]):
@@ -57,7 +57,7 @@ def _process_names(record: Record) -> Iterator[Event]:
 
 
 def _lanes(timelines: list[Timeline]) -> tuple[list[Event], list[Event]]:
-    """Our lanes: the steps, then host, input, device as they are named in the timelines."""
+    """Return Stoker's lanes: the steps, then host, input and device, with their names in the timelines."""
     threads = {"steps": _STEPS_LANE}
     events: list[Event] = []
     for timeline in timelines:

@@ -1,4 +1,4 @@
-"""What the tuner found, on the terminal: the rates, the tree of stages, what was changed, what was left and why."""
+"""The tuner's report on the terminal: rates, the tree of stages, what was changed, what was left and why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WIDEST = 64
 
 
 def text(report: TuningRow) -> str:
-    """The whole report."""
+    """Return the whole report."""
     parts = [headline(report)]
     parts += [_table(stages, title) for title, stages in trees(report)]
     if report.changes:
@@ -29,7 +29,7 @@ def text(report: TuningRow) -> str:
 
 
 def prices(record: Record, findings: Sequence[Finding]) -> list[str]:
-    """What that is worth in a run: `In the run 20261115-2107: 2.4x (1.7-4.1) without input-starved train.py:12`."""
+    """Say what tuning gains in a run: `In the run 20261115-2107: 2.4x (1.7-4.1) without input-starved train.py:12`."""
     return [
         f"In the run {record.id}: {price(finding.what_if)} without {finding.kind} {finding.file}:{finding.line}, "
         f"{finding.what_if.basis}"
@@ -39,7 +39,7 @@ def prices(record: Record, findings: Sequence[Finding]) -> list[str]:
 
 
 def headline(report: TuningRow) -> str:
-    """`The step takes 820/s, the pipeline gives 310/s and could give 5,900/s.`"""
+    """Return the rates in words: `The step takes 820/s, the pipeline gives 310/s and could give 5,900/s.`"""
     if report.before is None or report.after is None:
         return "The pipeline was not measured."
     said = f"the pipeline gives {_describe_rate(report, report.before)}"
@@ -57,14 +57,14 @@ def _describe_rate(report: TuningRow, value: float) -> str:
 
 
 def factor(before: float | None, after: float | None) -> str:
-    """`: 40.4 to 294/s, 7.3x`; nothing where it was not timed."""
+    """Return `: 40.4 to 294/s, 7.3x`, or an empty string if the change was not timed."""
     if not before or not after:
         return ""
     return f": {rate(before)} to {rate(after)}/s, {after / before:.1f}x"
 
 
 def evidence(report: TuningRow) -> str:
-    """What was compared before a change stayed."""
+    """Say what was compared before a change was kept."""
     if report.compared:
         return (
             f"compared bit for bit: {report.compared} elements of each of two epochs, and each changed piece"
@@ -76,7 +76,7 @@ HEAD = ("makes/s", "alone/s", "core", "element", "calls")
 
 
 def trees(report: TuningRow) -> list[tuple[str, list[TunedStage]]]:
-    """The stages as they were and as they are, each under its title."""
+    """Return the stages before and after tuning, each with its title."""
     both = [("as it was" if report.tuned else "stage", report.stages), ("tuned", report.tuned)]
     return [(title, stages) for title, stages in both if stages]
 
@@ -96,7 +96,7 @@ def _line(name: str, cells: list[str], width: int) -> str:
 
 
 def figures(stage: TunedStage) -> list[str]:
-    """What stands under `HEAD`."""
+    """Return the cells of a stage under `HEAD`."""
     return [
         "" if stage.elements_per_s is None else rate(stage.elements_per_s),
         "" if stage.alone_per_s is None else rate(stage.alone_per_s),

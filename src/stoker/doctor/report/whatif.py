@@ -1,4 +1,4 @@
-"""A what-if on the terminal: what was asked, how much faster, and in plain words what that assumes."""
+"""A what-if on the terminal: the question, how much faster, and in plain words what the answer assumes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stoker.units import duration, long_duration, times
 
 
 def price(what_if: WhatIf | Mapping[str, Any]) -> str:
-    """`3.1x (2.6-3.5)`."""
+    """Return a price as `3.1x (2.6-3.5)`."""
     if not isinstance(what_if, WhatIf):
         what_if = WhatIf(what_if["speedup"], what_if["low"], what_if["high"])
     return f"{times(what_if.speedup)} ({times(what_if.low)[:-1]}-{times(what_if.high)[:-1]})"
@@ -37,7 +37,7 @@ def show(answer: Mapping[str, Any]) -> None:
 
 
 def _meaning(bases: set[str]) -> str:
-    """What stands before the assumptions."""
+    """Return the sentence that introduces the assumptions."""
     if "measured" not in bases:
         return "This is a model, not a measurement: it replays the recorded steps. It assumes:"
     replays = "A modelled price replays the recorded steps. " if len(bases) > 1 else ""
@@ -45,7 +45,7 @@ def _meaning(bases: set[str]) -> str:
 
 
 def show_fleet(answer: Mapping[str, Any]) -> None:
-    """Print what jobs of several sizes would be to stdout."""
+    """Print the predictions for jobs of several sizes to stdout."""
     console = Terminal()
     console.print(Text(f"a large job  {answer['program']}  (run {answer['run']})", style="bold"))
     table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="bright_black")

@@ -24,13 +24,13 @@ MEANINGS = {
 
 
 def list_notes(record: Record) -> list[str]:
-    """What the reader must know: the notes of the run and, once each, those of its findings."""
+    """Return what the reader must know: the notes of the run and, once each, those of its findings."""
     of_findings = dict.fromkeys(f.detail["note"] for f in record.findings if "note" in f.detail)
     return [*record.notes, *of_findings]
 
 
 def evidence(finding: Finding) -> str:
-    """`300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 KiB` and what the probe adds."""
+    """Return a finding's evidence: `300 times · 5.0 s · 4.9 s waiting, 0.1 s copying · 1.2 KiB` and details."""
     parts = [finding.title]
     if finding.count and finding.bytes_saved is None:
         parts.append(f"{finding.count:,} {'ops' if 'ops' in finding.detail else 'times'}")
@@ -44,7 +44,7 @@ def evidence(finding: Finding) -> str:
 
 
 def lost_outside_steps_s(finding: Finding, record: Record) -> float:
-    """What a finding loses before the first step or after the last, which its price says nothing about."""
+    """Return the seconds that a finding loses before the first step or after the last, which its price leaves out."""
     price = finding.what_if
     if price is None or price.share is None or not record.steps_per_s:
         return 0.0
@@ -111,13 +111,13 @@ def _memory_details(finding: Finding) -> list[str]:
 
 
 def reader(finding: Finding) -> str:
-    """The library's call that reads, as the program has it: `plt.imshow(image)`; empty where the line itself reads."""
+    """Return the library call that reads, such as `plt.imshow(image)`, or an empty string if the line itself reads."""
     through = finding.detail.get("through")
     return finding.detail.get("call", f"{through}()") if through else ""
 
 
 def tuner_gain(gain: TunerGain) -> str:
-    """`the step takes 820/s, the input gives 310/s and could give 620/s with ...`: no speed-up, which is the price."""
+    """Return rates without a speed-up, which the price says: `the step takes 820/s, the input gives 310/s and ...`"""
     takes = "" if gain["step_per_s"] is None else f"the step takes {rate(gain['step_per_s'])}/s, "
     low, high = (rate(end) for end in gain["could_give_per_s"])
     could = low if low == high else f"{low} to {high}"
@@ -128,11 +128,11 @@ def tuner_gain(gain: TunerGain) -> str:
 
 
 def short_path(path: str) -> str:
-    """A path that leaves room on the line: of one outside the working directory, its last two parts."""
+    """Return a path, shortened to its last two parts if it is outside the working directory."""
     parts = path.replace("\\", "/").split("/")
     return path if parts[0] and len(path) <= _LONG_PATH else "…/" + "/".join(parts[-2:])
 
 
 def rate(value: float) -> str:
-    """A rate: `24.4`, `1,301`."""
+    """Return a rate as text: `24.4`, `1,301`."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ArrayHeldTwice(Stall):
-    """A NumPy array and a tensor made of it, or several tensors of one array, all alive while the program steps."""
+    """A NumPy array and a tensor made from it, or several tensors of one array, all alive while the program steps."""
 
     slug = "array-held-twice"
     code = "STK702"
@@ -31,7 +31,7 @@ class ArrayHeldTwice(Stall):
     holds_memory = True
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Arrays of which one memory had several copies for many steps."""
+        """Report arrays that were in one memory several times for many steps."""
         for one in m[HeldPart].repeated:
             yield Draft(
                 one.site,

@@ -28,7 +28,7 @@ class ArrayInGraph(Stall):
     holds_memory = True
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Constants that were found when a function had been traced."""
+        """Report large constants that tracing put into graphs."""
         for one in m[HeldPart].constants:
             yield Draft(
                 one.site,

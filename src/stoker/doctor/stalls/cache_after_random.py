@@ -12,7 +12,7 @@ from stoker.doctor.check.source.values import ChainStage
 
 
 class CacheAfterRandom(Rule):
-    """`cache` behind a random map or a shuffle."""
+    """`cache` after a random map or a shuffle."""
 
     slug = "cache-after-random"
     code = "STK305"
@@ -34,7 +34,7 @@ class CacheAfterRandom(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Caches with something random above them."""
+        """Report caches that follow a random stage."""
         for _, dataset in complete(analysis):
             for position, stage in enumerate(dataset.stages):
                 if stage.name != "cache":

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CheckpointInLoop(Stall):
-    """Saving many times from one line."""
+    """Many saves from one line."""
 
     slug = "checkpoint-in-loop"
     code = "STK506"
@@ -31,7 +31,7 @@ class CheckpointInLoop(Stall):
     )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Many saves from one line, at a cost that shows."""
+        """Report lines that save many times, at a noticeable cost."""
         for site, tally in m[CheckpointsPart].by_site.items():
             if (
                 tally.detail.get("what") == "save"

@@ -58,7 +58,7 @@ class EagerTrainStep(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Tapes at each step outside a graph, and switches that turn graphs off."""
+        """Report tapes at each step outside a graph, and switches that turn graphs off."""
         for fact in analysis.facts:
             if isinstance(fact, TapeStep) and fact.at.repeated and not fact.at.graph:
                 message = "the train step runs op by op: nothing compiles the function around this tape"
@@ -68,12 +68,12 @@ class EagerTrainStep(Rule):
                 yield self.problem(fact.at, message, turn_graphs_on(fact))
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Functions with a tape whose step runs op by op."""
+        """Report functions with a tape whose step runs op by op."""
         return eager_steps(m)
 
 
 def add_decorator(at: At) -> Fix | None:
-    """`@tf.function` above the function, where nothing in it needs Python at every step."""
+    """Return a fix that adds `@tf.function` to the function, if nothing in it needs Python at every step."""
     function, alias = at.function, tensorflow_name(at.module, at.node)
     if not isinstance(function, ast.FunctionDef) or alias is None or function.decorator_list:
         return None
@@ -81,7 +81,7 @@ def add_decorator(at: At) -> Fix | None:
         return None
     inner = at.module.find_enclosing(function, ast.FunctionDef, ast.AsyncFunctionDef)
     if inner is not None:
-        # A function made at each call of another would be traced at each call.
+        # A nested function is made, and would be traced, at each call of the outer one.
         return None
     line = f"{indentation(at.module, function.lineno)}@{alias}.function"
     edits = (insert_line(at.module, function.lineno, line),)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
     from stoker.records import MemoryOwner
 
-# Less than this at the peak of a step is not worth a finding.
+# Less float64 memory than this at the peak of a step is not worth a finding.
 _LEAST_BYTES = 8 << 20
 _EVERYWHERE = ("keras.layers.", "keras.Input", "keras.Sequential")
 _POLICIES = frozenset(
     {"keras.backend.set_floatx", "keras.mixed_precision.set_global_policy", "keras.config.set_dtype_policy"}
 )
-# In code that runs at each step or inside a graph, these make the computation double.
+# Functions whose dtype matters in code that runs at each step or inside a graph.
 _IN_STEPS = (
     "tf.cast",
     "tf.constant",
@@ -38,7 +38,7 @@ _IN_STEPS = (
 
 
 class Float64Compute(Rule):
-    """float64 asked for by a model or in a step."""
+    """A model or a step that asks for float64."""
 
     slug = "float64-compute"
     code = "STK402"
@@ -60,7 +60,7 @@ class Float64Compute(Rule):
     holds_memory = True
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Calls that ask for float64 where the model computes."""
+        """Report calls that ask for float64 where the model computes."""
         for fact in analysis.facts:
             if not isinstance(fact, Call):
                 continue
@@ -76,7 +76,7 @@ class Float64Compute(Rule):
                 )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Lines that own much float64 at the peak of a step: half of it would do."""
+        """Report lines that hold much float64 memory at the peak of a step: half of it would do."""
         for book in m[MemoryPart].books:
             for site, size in _count_float64(book.at_peak).items():
                 if size >= _LEAST_BYTES:
@@ -85,7 +85,7 @@ class Float64Compute(Rule):
 
 
 def _count_float64(owners: list[MemoryOwner]) -> Counter[SiteKey]:
-    """Bytes in float64 by line. An optimizer's slots have the dtype of the weights: they count for the largest line."""
+    """Count float64 bytes by line. An optimizer's slots follow the weights' dtype: add them to the largest line."""
     held: Counter[SiteKey] = Counter()
     slots: Counter[SiteKey] = Counter()
     for owner in owners:

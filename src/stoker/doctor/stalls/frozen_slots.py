@@ -16,7 +16,7 @@ _LEAST_BYTES = 4 << 20
 
 
 class FrozenSlots(Stall):
-    """Layers that were frozen after the optimizer had been built on them."""
+    """Layers frozen after an optimizer was built for their variables."""
 
     slug = "frozen-slots"
     code = "STK705"
@@ -30,7 +30,7 @@ class FrozenSlots(Stall):
     holds_memory = True
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Optimizers that were built on variables that do not train."""
+        """Report optimizers that keep slots for variables that no longer train."""
         for one in m[HeldPart].frozen:
             if one.bytes >= _LEAST_BYTES:
                 yield Draft(

@@ -12,7 +12,7 @@ from stoker.doctor.stalls.shared.draft import Draft
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
 
-# A list of the losses of a long run has a few hundred bytes a step.
+# A list that keeps a long run's losses grows by only a few hundred bytes a step.
 _LEAST_BYTES, _LEAST_A_STEP = 8 << 20, 8 << 10
 
 
@@ -31,7 +31,7 @@ class GrowingTensorList(Stall):
     holds_memory = True
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Containers that grew between two looks at the program's data."""
+        """Report containers that grew between two looks at the program's data."""
         for grown in m[HeldPart].growing:
             if grown.bytes >= _LEAST_BYTES and grown.bytes_per_step >= _LEAST_A_STEP:
                 yield Draft(

@@ -25,7 +25,7 @@ _COSTLY = re.compile(
     r"|evaluate|save|save_weights|imshow|pause))"
 )
 _BATCH_ARGUMENT = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
-# Every so few batches is as good as at every batch.
+# A callback that works every few batches, up to this many, counts as one that works at every batch.
 _OFTEN = 10
 
 
@@ -56,7 +56,7 @@ class HostCallbackPerBatch(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Batch methods with costly work, and callbacks set to work at every batch."""
+        """Report batch methods with costly work, and callbacks configured to work at every batch."""
         for fact in analysis.facts:
             if fact.at.hot and fact.at.presumed in analysis.batch_methods and _is_costly(fact):
                 method = fact.at.presumed
@@ -67,7 +67,7 @@ class HostCallbackPerBatch(Rule):
                 yield self.problem(fact.at, "this callback works in Python at every batch or nearly so")
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Callbacks that run at every batch and take a hundredth of the run."""
+        """Report callbacks that run at every batch and take at least a hundredth of the run."""
         for callback in m[KerasPart].callbacks:
             lost = callback.ns - callback.elsewhere_ns
             per_batch = "batch" in callback.hook and happens_every_step(m, callback.calls)

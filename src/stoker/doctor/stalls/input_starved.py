@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class _KeepsUp(InputRepair):
-    """At best almost no work is left; at worst just little enough that the program does not wait."""
+    """The repair: at best almost no input work is left, at worst just little enough that the program does not wait."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """An input between the two."""
+        """Return the program with an input between the best and the worst."""
         source = program.source
         if source is None:
             return program
@@ -41,7 +41,7 @@ class _KeepsUp(InputRepair):
 
 
 class InputStarved(Stall):
-    """A pipeline that cannot keep up, for no reason that has a name of its own."""
+    """A pipeline that cannot keep up, for a reason that is not a stall of its own."""
 
     slug = "input-starved"
     code = "STK308"
@@ -59,7 +59,7 @@ class InputStarved(Stall):
     )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Pipelines that are too slow for another reason: the slow stage is named."""
+        """Report pipelines that are too slow for no other known cause, and name the slow stage."""
         return find_starved_pipelines(m, Cause.SLOW_STAGE)
 
 

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from stoker.doctor.replay.simulation import Draw
     from stoker.records import Finding
 
-# A tenth of a second an epoch is usual, and not worth another way of writing the loop where epochs are long.
+# A tenth of a second an epoch is usual. If epochs are long, this is not worth rewriting the loop.
 _MIN_SHARE = 0.05
 
 
 class _DoneOnce(Repair):
-    """Only one of these times is left."""
+    """The repair: one iterator is deleted instead of one for each epoch."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """Its own pieces, shared by all epochs."""
+        """Return the program with the finding's time divided by the number of its iterators."""
 
         def change(piece: Piece) -> Piece:
             own = self.is_own(piece, finding)
@@ -37,7 +37,7 @@ class _DoneOnce(Repair):
 
 
 class IteratorTeardown(Stall):
-    """A new iterator for every epoch, each taken down again."""
+    """A new iterator for every epoch, each deleted again."""
 
     slug = "iterator-teardown"
     code = "STK309"
@@ -56,12 +56,12 @@ class IteratorTeardown(Stall):
     )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Pipelines whose iterators take long to take down: one has to go in any case, the others need not exist."""
+        """Report pipelines whose iterators take long to delete. One deletion is needed; the others are lost time."""
         for pipeline in m[InputPart].pipelines:
             site = find_commonest_site(pipeline.sites)
             if site is None or pipeline.teardowns < 2:
                 continue
-            # The program waits until a thread has ended, and on a busy machine that thread waits for a processor.
+            # The program waits for a thread to end. On a busy machine, that thread waits for a processor.
             waited = pipeline.teardown_ns * (1 - m[EnvironmentPart].other_work)
             lost = int(waited * (pipeline.teardowns - 1) / pipeline.teardowns)
             if is_worth_reporting(m, lost, share=_MIN_SHARE):

@@ -14,7 +14,7 @@ from stoker.doctor.stalls.shared.draft import Draft
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
 
-# Below this the copies cost little beside the training itself.
+# Below this size, the copies cost little compared with the training itself.
 _LARGE = 512 * 1024 * 1024
 _ON_DEVICE = "Make the dataset under `with tf.device('CPU:0')`: tf.data never reads the copy on the device."
 
@@ -44,7 +44,7 @@ class LargeConstantDataset(Rule):
     holds_memory = True
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Sources made of arrays of a known, large size."""
+        """Report datasets made from arrays of a known, large size."""
         for fact in analysis.facts:
             if not isinstance(fact, Call) or not fact.name.endswith(("from_tensor_slices", "from_tensors")):
                 continue
@@ -58,7 +58,7 @@ class LargeConstantDataset(Rule):
                     break
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Datasets whose array is in the memory of a device."""
+        """Report datasets whose array is in the memory of a device."""
         for one in m[HeldPart].on_device:
             detail = {"device": one.device}
             yield Draft(one.site, 0, None, None, saved_bytes=one.bytes, remedy=_ON_DEVICE, detail=detail)

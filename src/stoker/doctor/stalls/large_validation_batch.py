@@ -16,7 +16,7 @@ _LEAST_BYTES, _LEAST_SHARE = 8 << 20, 0.05
 
 
 class LargeValidationBatch(Stall):
-    """Validation that raises the device's peak."""
+    """Validation that raises the device's memory peak."""
 
     slug = "large-validation-batch"
     code = "STK704"
@@ -30,7 +30,7 @@ class LargeValidationBatch(Stall):
     holds_memory = True
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Devices whose peak is in an evaluation."""
+        """Report devices whose memory peaks during an evaluation."""
         for peak in m[MemoryPart].validation:
             if peak.bytes >= max(_LEAST_BYTES, _LEAST_SHARE * peak.training_bytes):
                 yield Draft(

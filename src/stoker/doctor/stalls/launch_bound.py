@@ -27,27 +27,27 @@ if TYPE_CHECKING:
     from stoker.doctor.replay.simulation import Draw
     from stoker.records import Finding
 
-# A call so short is mostly launching, whatever a profile of its kernels says.
+# A shorter call than this is mostly launching, whatever a profile of its kernels says.
 _SMALL_CALL_NS = 1_000_000
-# Of a call's time, what its kernels take at most, where no window of the profiler tells.
+# The largest share of a call's time that its kernels are assumed to take if no profiler window was recorded.
 _BUSY_SHARE = 0.6
-# The name of what is uncertain about its repair.
+# The name of what is uncertain about the repair.
 _IN_A_LOOP = "kernels in a loop"
 
 
 class _ManyStepsACall(AsGraph):
-    """A loop in one call: the kernels stay, as quick as where no thread had to be woken. Eager ops become a graph."""
+    """The repair: the loop moves into one call. Its kernels stay, perhaps as fast as in the quickest calls."""
 
     def accounts_of(self, finding: Finding) -> tuple[str, ...]:
-        """For a loop of eager ops, the accounts of the ops."""
+        """Return the accounts of the ops for a loop of eager ops, else those of calls."""
         return EAGER_ACCOUNTS if _is_of_ops(finding) else self.accounts
 
     def experiment_of(self, finding: Finding) -> str:
-        """The ops of the loop's line in a graph, or many calls in one."""
+        """Return the experiment: the ops of the loop's line in a graph, or many steps in one call."""
         return "line-as-graph" if _is_of_ops(finding) else "many-steps"
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """The calls, their kernels and the loop's own Python gone, and the timed loop in their place."""
+        """Replace the calls, their kernels and the loop's own Python by the timed loop."""
         timed = self.timed(program, finding)
         if _is_of_ops(finding) or (timed is not None and timed.replaces):
             return super().apply_measured(program, finding, seconds)
@@ -64,13 +64,13 @@ class _ManyStepsACall(AsGraph):
         return program.with_steps(change)
 
     def _share_python_left(self, step: list[Piece], finding: Finding) -> float:
-        """The share of the loop's own Python that stays when the calls, and as much Python as they took, are gone."""
+        """Return the share of the loop's own Python that stays. The calls take as much of it with them as they took."""
         launching = sum(p.seconds for p in step if self.is_own(p, finding))
         python = sum(p.seconds for p in step if is_loop_python(p))
         return max(0.0, python - launching) / python if python else 0.0
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """The calls gone, and the loop's own Python with them; a program's real work in Python would have to stay."""
+        """Remove the calls, and with them as much of the loop's own Python; any more of it must be real work."""
         if _is_of_ops(finding):
             return super().apply(program, finding, draw)
         quick = draw.between(program.quick, 1.0, _IN_A_LOOP)
@@ -89,7 +89,7 @@ class _ManyStepsACall(AsGraph):
         return program.with_steps(change)
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """What disappears with the calls when a loop moves into a compiled function."""
+        """Return what else disappears when a loop moves into a compiled function."""
         timed = self.timed(program, finding)
         if _is_of_ops(finding) or (timed is not None and timed.replaces):
             return super().frees(program, finding)
@@ -104,17 +104,17 @@ class _ManyStepsACall(AsGraph):
 
 
 def _is_kernel_of(piece: Piece, finding: Finding) -> bool:
-    """Whether it is the kernels of the calls, or of calls that nobody knows the line of."""
+    """Whether a piece is kernels of the finding's calls, or of calls from an unknown line."""
     return piece.account == "compute" and piece.site in (None, site_of(finding))
 
 
 def _is_of_ops(finding: Finding) -> bool:
-    """Whether it is about eager ops, not about calls."""
+    """Whether a finding is about eager ops rather than calls."""
     return "ops" in finding.detail
 
 
 class LaunchBound(Stall):
-    """Calls, or eager ops, that cost more than what they compute."""
+    """Calls or eager ops that take longer to launch than to compute."""
 
     slug = "launch-bound"
     code = "STK207"
@@ -130,16 +130,16 @@ class LaunchBound(Stall):
     )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Loops of eager ops, and loops of calls that are too small."""
+        """Report loops of calls that are too small, and loops of eager ops."""
         calls = list(_find_small_calls(m))
         yield from calls
-        # The eager ops beside such calls move into the loop with them.
+        # Eager ops on the same lines move into the loop together with the calls.
         sites = {draft.site for draft in calls}
         yield from (draft for draft in eager_loops(m) if draft.site not in sites)
 
 
 def _find_small_calls(m: Measurements) -> Iterator[Draft]:
-    """Loops whose calls cost more than what they call. Keras' loop pays for itself and for the call."""
+    """Report loops whose calls take longer to launch than to compute. For Keras' loop, its own Python counts, too."""
     in_keras: dict[SiteKey, CalledFunction] = {}
     busy_share, fits = m[WindowsPart].graph_busy_share, m[KerasPart].fits
     for function in m[CallsPart].functions:
@@ -159,17 +159,17 @@ def _find_small_calls(m: Measurements) -> Iterator[Draft]:
 
 
 def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, around: int, graph: int) -> Iterator[Draft]:
-    """`around` is the Python of the calls, `graph` the time inside: starting a graph is part of its price."""
+    """Report launch-bound calls. `around` is their Python, `graph` the time inside, including the graph's start."""
     started, windows = 1.0, m[WindowsPart]
     if m[DevicePart].runs_beside_host:
-        # The call only enqueues. What it enqueues keeps the device busy, or it does not.
+        # The call only enqueues work. It is launch-bound if that work does not keep the device busy.
         busy = device_busy(m)
         if busy is None or busy >= 0.5:
             return
         computing = busy * (around + graph)
     else:
         computing = max(0, graph) * (windows.graph_busy_share if windows.summary.windows else _BUSY_SHARE)
-        # On a busy machine kernels wait for processors, which is not what starting them costs.
+        # On a busy machine, kernels wait for processors; this is not the cost of starting them.
         started -= m[EnvironmentPart].other_work
     elsewhere = windows.graph_input_share + windows.graph_communication_share
     launching = int(around + (graph * (1 - elsewhere) - computing) * started)
@@ -183,9 +183,9 @@ def _dispatch_bound(m: Measurements, site: SiteKey, calls: int, around: int, gra
 
 
 def _smallness(m: Measurements, spent: int, calls: int) -> float:
-    """What launching must be, of computing, to matter: kernels of a few microseconds look longer while profiled."""
+    """Return the ratio of launching to computing above which launching matters. Profiles overstate tiny kernels."""
     times = sorted(m[StepsPart].phase.times)
-    # The quicker quarter: what a call takes while nobody else has the processor.
+    # The lower quartile: what a call takes while no other program has the processor.
     usual = min(times[len(times) // 4], spent // calls) if times else spent // calls
     return 0.5 if usual < _SMALL_CALL_NS else 1.0
 

@@ -32,7 +32,7 @@ _OLD_NAMES = (
 
 
 class LegacyLossScaling(Rule):
-    """Calls of the loss-scaling interface that is gone."""
+    """Calls of the removed loss-scaling interface."""
 
     slug = "legacy-loss-scaling"
     code = "STK401"
@@ -61,7 +61,7 @@ class LegacyLossScaling(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Removed methods of optimizers, and removed modules."""
+        """Report calls of removed optimizer methods and removed modules."""
         for fact in analysis.facts:
             if not isinstance(fact, Call) or fact.at.module.imports_any("tf_keras"):
                 continue
@@ -73,7 +73,7 @@ class LegacyLossScaling(Rule):
 
 
 def _judge(fact: Call, method: str) -> tuple[str, Fix | None]:
-    """The message about a removed method, and its fix if there is one that does not change the training."""
+    """Return the message about a removed method, and a fix if one leaves the training unchanged."""
     message = _REMOVED[method]
     maker = fact.receiver.name if isinstance(fact.receiver, Thing) else "?"
     scales = maker.endswith("LossScaleOptimizer")
@@ -96,7 +96,7 @@ def _rename(module: SourceModule, call: ast.Call) -> Edit:
 
 
 def _drop(module: SourceModule, call: ast.Call) -> Edit:
-    """The gradients in place of the call; nothing at all in place of `g = optimizer.get_unscaled_gradients(g)`."""
+    """Replace the call by its gradients, or remove the whole statement `g = optimizer.get_unscaled_gradients(g)`."""
     raw, statement = call.args[0], module.parents.get(call)
     alone = (
         isinstance(statement, ast.Assign)

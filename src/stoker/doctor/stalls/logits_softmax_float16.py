@@ -31,7 +31,7 @@ class LogitsSoftmaxFloat16(Rule):
     known_problems = "A policy that another file sets is not seen."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Softmax layers anywhere, sigmoid layers at a model's end, once the policy is set."""
+        """Report softmax layers anywhere and sigmoid layers at a model's end, if the program sets the policy."""
         calls = [fact for fact in analysis.facts if isinstance(fact, Call)]
         if not any(_sets_half(fact) for fact in calls):
             return

@@ -14,7 +14,7 @@ from stoker.doctor.stalls.shared.draft import Draft, find_commonest_site
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
 
-# One exchange a step is enough for all that is small; larger states go in packs of about 4 MiB.
+# One exchange a step is enough for everything small; larger states are exchanged in packs of about 4 MiB.
 _FEW = 3
 _SMALL_BYTES = 1 << 20
 
@@ -30,7 +30,7 @@ class ManySmallCollectives(Stall):
     why = "Every exchange has a latency, however few its bytes, and the step waits for each one."
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Step functions with several exchanges, all of them small."""
+        """Report step functions with several exchanges that are small on average."""
         if m[EnvironmentPart].workers < 2:
             return
         traces = m[TracesPart]
@@ -46,7 +46,7 @@ class ManySmallCollectives(Stall):
             if site is None:
                 continue
             spent = int(communication_ns(m))
-            # One of them would be left.
+            # The repair leaves one exchange.
             lost = spent * (count - 1) // count
             detail = {"collectives": count, "function": function.name}
             yield Draft(site, m[StepsPart].count, spent, lost, bytes=size, detail=detail)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stoker.doctor.stalls.shared.draft import Draft
     from stoker.records import Finding
 
-# Element-wise functions: they do the same to a batch as to each of its elements.
+# Element-wise functions. They do to a batch what they do to each of its elements.
 _ELEMENTWISE = frozenset(
     {
         "tf.cast",
@@ -56,10 +56,10 @@ _BETWEEN = frozenset({"shuffle", "repeat", "prefetch", "cache", "take", "skip"})
 
 
 class _CalledPerBatch(InputRepair):
-    """The slow stage is called once for a batch."""
+    """The repair: the slow stage is called once for a batch."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """Leave one of its calls."""
+        """Return the program with one call of the slow stage for each batch."""
         return shrink_slow_stage(program, 1 / program.source.slow_calls) if program.source else program
 
 
@@ -89,7 +89,7 @@ class MapBeforeBatch(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Maps with a batch behind them and nothing between that would mind."""
+        """Report element-wise maps that could move after a later batch stage."""
         for _, dataset in complete(analysis):
             if dataset.inner:
                 continue
@@ -102,7 +102,7 @@ class MapBeforeBatch(Rule):
                     yield self.problem_at(stage.module, stage.node, message)
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Pipelines whose slow stage is a cheap map that is called for every element."""
+        """Report pipelines whose slow stage is a cheap map that is called for every element."""
         return find_starved_pipelines(m, Cause.CHEAP_MAP)
 
 

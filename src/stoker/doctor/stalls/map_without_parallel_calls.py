@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from stoker.records import Finding
 
 _PARALLEL_MATTERS = ("map",)
-# Syntax that only hands elements on.
+# Syntax that only passes elements on.
 _HANDING_ON = (
     ast.Tuple,
     ast.List,
@@ -39,10 +39,10 @@ _HANDING_ON = (
 
 
 class _InParallel(InputRepair):
-    """The slow stage on all processors, ahead of the step."""
+    """The repair: the slow stage runs on all processors, ahead of the step."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """Its work divided among the processors."""
+        """Return the program with the slow stage's work divided among the processors."""
         return shrink_slow_stage(program, 1 / program.cores, threads=float(program.cores))
 
 
@@ -67,7 +67,7 @@ class MapWithoutParallelCalls(Rule):
     repair = _InParallel(assumes=f"the map runs on all processors, ahead of the step; {CROWDED}")
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Each map stage that is neither parallel nor trivial."""
+        """Report each map stage that is neither parallel nor trivial."""
         inner = {id(stage.node) for stage in _list_inner_stages(analysis)}
         for fact in analysis.facts:
             if not isinstance(fact, Extended):
@@ -84,7 +84,7 @@ class MapWithoutParallelCalls(Rule):
                 yield self.problem(fact.at, "this map runs on one thread", _fix(stage))
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Pipelines whose slow stage is a map on one thread."""
+        """Report pipelines whose slow stage is a map on one thread."""
         return find_starved_pipelines(m, Cause.SERIAL_MAP)
 
 
@@ -95,7 +95,7 @@ def _list_inner_stages(analysis: Analysis) -> Iterator[ChainStage]:
 
 
 def _is_in_mapped_function(fact: Extended) -> bool:
-    # A pipeline made inside a graph is one inside `interleave` or `flat_map`.
+    # A pipeline made inside a graph is nested in `interleave` or `flat_map`.
     return fact.at.graph
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from stoker.doctor.stalls.shared.draft import Draft
     from stoker.records import Finding
 
-# What may follow a prefetch without undoing it: it neither computes nor waits.
+# Stages that may follow a prefetch, since they neither compute nor wait.
 _LIGHT = frozenset({"repeat", "take", "skip", "with_options", "enumerate", "shard", "ignore_errors"})
-# What a pipeline's function may call whose result, or effect, depends on when it is called.
+# Calls whose result or effect depends on when they run.
 _CHANGEABLE = (
     "tf.py_function",
     "tf.numpy_function",
@@ -49,14 +49,14 @@ _CHANGEABLE = (
 
 
 class _MadeAhead(InputRepair):
-    """The next element is made while the step runs."""
+    """The repair: the next element is made while the step runs."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """The same input, ahead of its use."""
+        """Return the program with elements made ahead of their use."""
         return with_source(program, program.source.seconds, ahead=AHEAD) if program.source else program
 
     def tuner_change(self, program: Program, source: Source, finding: Finding) -> ExpectedChange:
-        """The same, by the tuner."""
+        """Return the tuner's own prefetch."""
         return PREFETCH
 
 
@@ -91,7 +91,7 @@ class MissingPrefetch(Rule):
     repair = _MadeAhead(assumes=f"the next element is made while the step runs; {CROWDED}")
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Consumed pipelines whose end is not prefetched."""
+        """Report consumed pipelines that do not end in a prefetch."""
         for fact in analysis.facts:
             if not isinstance(fact, Consumed) or fact.how == "distribute":
                 continue
@@ -103,12 +103,12 @@ class MissingPrefetch(Rule):
                 yield self.problem_at(last.module, last.node, message, _fix(fact.dataset, last), fact.at)
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Pipelines that make elements only when they are asked for."""
+        """Report pipelines that make each element only when the program asks for it."""
         return find_starved_pipelines(m, Cause.NOTHING_AHEAD)
 
 
 def find_unprefetched(fact: Consumed) -> ChainStage | None:
-    """The last working stage of a consumed pipeline, if no prefetch follows it."""
+    """Return the last working stage of a consumed pipeline, if no prefetch follows it."""
     dataset = fact.dataset
     if dataset.distributed or dataset.inner or not dataset.stages or _is_look(dataset):
         return None
@@ -120,13 +120,13 @@ def find_unprefetched(fact: Consumed) -> ChainStage | None:
     if fact.how in ("returned", "stored") and (
         dataset.source == "?" or not any("batch" in s.name for s in working)
     ):
-        # Half of a pipeline: whoever called for it goes on with it.
+        # This may be only half of a pipeline, to which the caller adds stages.
         return None
     return working[-1]
 
 
 def ends_prefetched(dataset: Dataset) -> bool:
-    """Whether its last working stage is a prefetch, or puts together pipelines that all end in one."""
+    """Whether a pipeline's last working stage is a prefetch, or combines pipelines that all end in one."""
     working = [stage for stage in dataset.stages if stage.name not in _LIGHT]
     if not working:
         return dataset.prefetched
@@ -167,7 +167,7 @@ def _fix(dataset: Dataset, last: ChainStage) -> Fix | None:
 
 
 def _is_settled(dataset: Dataset) -> bool:
-    """Whether an element is the same whenever it is made: nothing it is made from changes while the program runs."""
+    """Whether an element is the same whenever it is made, since nothing that it depends on changes during the run."""
     if dataset.source.startswith("tf.data.") and dataset.source.endswith(("from_generator", ".scan")):
         return False
     if not dataset.source.startswith(("tf.data.", "tfds.", "keras.")):
@@ -179,7 +179,7 @@ def _is_settled(dataset: Dataset) -> bool:
 def _is_pure(effect: str) -> bool:
     if effect == "+weak":
         return True
-    # NumPy and Python run once, while the function is traced.
+    # NumPy and Python code runs only once, while the function is traced.
     return effect.startswith(("tf.", "np.", "builtins.", "math.")) and not effect.startswith(_CHANGEABLE)
 
 

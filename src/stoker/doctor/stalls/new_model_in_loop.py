@@ -1,4 +1,4 @@
-"""Each turn of a loop makes a model, and Keras traces its steps anew: k-fold validation, a search over seeds."""
+"""Each turn of a loop makes a model, whose steps Keras traces anew: k-fold validation, a search over seeds."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from stoker.doctor.replay.simulation import Draw
     from stoker.records import Finding
 
-# A model that is fitted, then fitted again with other settings, is no loop.
+# Fitting a model, then another one with other settings, is not a loop.
 _MIN_MODELS = 3
 _MIN_SHARE = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
 class _TracedForOne(TraceRepair):
-    """What one model is traced for serves all of them."""
+    """The repair: the traces of one model serve all of them."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """Only the traces of the first model stay."""
+        """Return the program with only the traces of the first model."""
         return program.with_steps(lambda step: [piece for piece in step if not self.is_own(piece, finding)])
 
 
 class NewModelInLoop(Stall):
-    """Models that are alike, each traced by itself."""
+    """Models that are alike, but each traced separately."""
 
     slug = "new-model-in-loop"
     code = "STK208"
@@ -56,18 +56,18 @@ class NewModelInLoop(Stall):
     )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Functions of Keras' own that one line had traced for model after model."""
+        """Report functions of Keras that one line causes to be traced for model after model."""
         busy_share, traces = m[WindowsPart].graph_busy_share, m[TracesPart]
         excess = {f.definition: f.first_call_excess_ns(busy_share) for f in m[CallsPart].functions}
         for function in traces.functions:
-            # Lines that fit, evaluate and predict share one definition: a model is traced once for each of them.
+            # Lines that fit, evaluate and predict share one definition; a model is traced once for each kind.
             site = find_commonest_site(
                 {line: count for line, count in function.sites.items() if line in m[KerasPart].fits}
             )
             if site is None or not function.updates_variables:
                 continue
             models = function.sites[site]
-            # Rather than one model that is traced for batches of new shapes.
+            # Exclude a single model that is traced for batches of new shapes.
             anew = function.objects >= _MIN_MODELS and function.retraces < function.objects
             if models < _MIN_MODELS or not anew or function.definition in traces.users_functions:
                 continue

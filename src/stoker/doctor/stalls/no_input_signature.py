@@ -33,7 +33,7 @@ class NoInputSignature(Rule):
     known_problems = "A pipeline that pads to one fixed length is recognised by its `padded_shapes`."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Calls in a loop with tensors of changing shape."""
+        """Report calls in a loop with tensors of changing shape."""
         for fact in analysis.facts:
             if not isinstance(fact, CompiledCall) or not fact.at.repeated:
                 continue

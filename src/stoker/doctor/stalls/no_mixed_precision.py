@@ -11,20 +11,20 @@ from stoker.doctor.check.source.facts import Analysis, Call
 from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.check.source.values import Thing, Value
 
-# What a file says that is meant for GPUs.
+# Words that show that a file is meant for GPUs.
 _FOR_GPU = re.compile(r"""["']/?(?:device:)?GPU\b|CUDA_VISIBLE_DEVICES|MirroredStrategy|set_memory_growth""")
 _ON_CPU = re.compile(r"""CUDA_VISIBLE_DEVICES["']\]\s*=\s*["'](?:-1)?["']|set_visible_devices\(\[\]""")
-# Whoever writes one of these has thought of precision.
+# Words that show that the author has considered precision.
 _PRECISION = re.compile(
     r"mixed_precision|mixed_float16|mixed_bfloat16|float16|dtype_policy|float64|auto_mixed"
 )
-# Below this a layer is too small for tensor cores to matter; positions of the size among the arguments.
+# Below this size, a layer is too small for tensor cores to matter.
 _LARGE = {"Conv2D": 64, "Conv3D": 32, "Conv1D": 256, "Dense": 1024, "LSTM": 512, "GRU": 512}
 _SIZES = {"Dense": "units", "LSTM": "units", "GRU": "units"}
 
 
 class NoMixedPrecision(Rule):
-    """Large models of programs written for GPUs, trained in float32."""
+    """Large models that programs for GPUs train in float32."""
 
     slug = "no-mixed-precision"
     code = "STK403"
@@ -46,7 +46,7 @@ class NoMixedPrecision(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Find every large model that is trained."""
+        """Report every large model that is trained."""
         seen: set[int] = set()
         for fact in analysis.facts:
             model = fact.receiver if isinstance(fact, Call) and fact.name == "model.fit" else None

@@ -12,7 +12,7 @@ _VALIDATES = frozenset({"validation_data", "validation_split", "validation_freq"
 
 
 class NoValidationData(Rule):
-    """Fits over several epochs that nothing validates."""
+    """Fits over several epochs without any validation."""
 
     slug = "no-validation-data"
     code = "STK505"
@@ -34,7 +34,7 @@ class NoValidationData(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Fits that name several epochs and no validation, in files that never evaluate."""
+        """Report fits over several epochs without validation, in files that never evaluate."""
         calls = [fact for fact in analysis.facts if isinstance(fact, Call)]
         if any(fact.name == "model.evaluate" for fact in calls):
             return

@@ -33,10 +33,10 @@ _SAME = (
 
 
 class _SlicedTensor(Repair):
-    """The rows are taken from a tensor: a slice shares its memory, and costs an op or two to ask for."""
+    """The repair: rows are taken from a tensor. A slice shares the tensor's memory and costs an op or two."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """A third of a call in place of a copy."""
+        """Return the program with a third of a call in place of each copy."""
 
         def change(piece: Piece) -> Piece:
             if not self.is_own(piece, finding):
@@ -85,7 +85,7 @@ class NumpyFeedInLoop(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Every conversion, and every call that gets an ndarray, at each step."""
+        """Report every conversion, and every call with an ndarray, that runs at each step."""
         for fact in analysis.facts:
             if not fact.at.hot or fact.at.graph:
                 continue
@@ -103,7 +103,7 @@ class NumpyFeedInLoop(Rule):
                         break
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Copies at every step, or less often but at a cost."""
+        """Report copies at every step, and rarer ones that cost much."""
         for site, tally in m[CopiesPart].by_site.items():
             dear = tally.count >= MIN_REPEATS and is_worth_reporting(m, tally.lost_ns)
             if dear or (is_in_loop(m, tally) and happens_every_step(m, tally.count)):

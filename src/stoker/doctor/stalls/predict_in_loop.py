@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 _FEW_ROWS = 32
 
-# Rows of one batch of Keras' `predict`.
+# The rows of one batch in Keras' `predict`.
 _PREDICT_BATCH = 32
-# A loop that does next to nothing but `predict`, on parts of an array, could give all rows to one call; an agent's or a
-# writer's next row depends on what was predicted for the last.
+# A loop that spends more than this share in `predict`, on parts of an array, could pass all rows to one call. In a loop
+# that acts or writes text, the next row depends on the last prediction.
 _NOTHING_ELSE = 0.9
 _GRAPH = ("launch", "compute")
 
 
 class _CompiledCall(Repair):
-    """A compiled call in place of `predict`; of a loop that only predicts, one call for all rows."""
+    """The repair: a compiled call in place of `predict`, or a single `predict` if the loop does nothing else."""
 
     def may_claim(self, piece: Piece) -> bool:
-        """Exclude the loop's own Python, such as an agent's environment; what `predict` does has its name."""
+        """Exclude the loop's own Python, such as an agent's environment. Pieces of `predict` are named."""
         return not is_loop_python(piece)
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """The timed call in place of all that `predict` does; all else that the step does stays."""
+        """Replace everything that `predict` does by the timed call. The rest of the step stays."""
         seconds *= _calls_per_step(program, finding)
         if finding.detail.get("rows_are_there"):
-            # One call of `predict` has to get ready, too.
+            # A single call of `predict` must be prepared, too.
             ready = mean_s(program.steps, lambda p: self.is_own(p, finding) and p.account not in _GRAPH)
             seconds += ready / max(1, finding.count or 1)
         made = super().apply_measured(program, finding, seconds)
@@ -52,9 +52,9 @@ class _CompiledCall(Repair):
         return made if waits else replace(made, source=None)
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """The graph stays, and a call of it."""
+        """Keep the graph, and replace the rest of `predict` by a compiled call of it."""
         alone = self.own_s(program, finding) > _NOTHING_ELSE * mean_s(program.steps, lambda piece: True)
-        # Older records do not tell whether the rows were there.
+        # Older records do not say whether all rows were there from the start.
         if alone and finding.detail.get("rows_are_there", True):
             return self._predict_at_once(program, finding)
         calls = _calls_per_step(program, finding)
@@ -65,7 +65,7 @@ class _CompiledCall(Repair):
                 return step
             kept = [p for p in step if not self.is_own(p, finding) or p.account in _GRAPH]
             graph = sum(p.seconds for p in own if p.account in _GRAPH)
-            # The call, and the row and its result between NumPy and TensorFlow.
+            # The call, and the conversion of the row and of its result between NumPy and TensorFlow.
             python = min(calls * program.call_s * 5 / 3, sum(p.seconds for p in own) - graph)
             device = sum(p.device for p in own)
             return [*kept, Piece("dispatch", python, site_of(finding), "graph", device=device)]
@@ -73,7 +73,7 @@ class _CompiledCall(Repair):
         return program.with_steps(change)
 
     def _predict_at_once(self, program: Program, finding: Finding) -> Program:
-        """One call of `predict` for all rows: its overhead once, and one batch where there were many."""
+        """Return the program with one `predict` for all rows, which pays the overhead once and fills its batches."""
         calls = max(1, finding.count or 1)
         batch = min(1.0, max(1.0, finding.detail.get("rows_per_call", 1.0)) / _PREDICT_BATCH)
 
@@ -83,7 +83,7 @@ class _CompiledCall(Repair):
             share = batch if piece.account in _GRAPH else 1 / calls
             return replace(piece, seconds=piece.seconds * max(share, 1 / calls))
 
-        # What is left of its input is in the pieces.
+        # The pieces already include what is left of its input.
         return replace(program.with_pieces(change), source=None)
 
 
@@ -128,7 +128,7 @@ class PredictInLoop(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Calls that run again and again on data of the loop."""
+        """Report calls that run again and again on data of the loop."""
         for fact in analysis.facts:
             if not isinstance(fact, Call) or fact.name != "model.predict" or not fact.at.hot:
                 continue
@@ -138,7 +138,7 @@ class PredictInLoop(Rule):
             yield self.problem(fact.at, message, _call_model_instead(fact))
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Many calls from one line, for a few rows each."""
+        """Report lines that make many calls for a few rows each."""
         for site, calls in m[KerasPart].predicts.items():
             if calls.calls >= MIN_REPEATS and calls.rows <= calls.calls * _FEW_ROWS:
                 rows = {
@@ -149,7 +149,7 @@ class PredictInLoop(Rule):
 
 
 def _is_whole(fact: Call) -> bool:
-    """Whether a whole data set goes in, or the loop is over models rather than over data."""
+    """Whether the call gets a whole data set, or the loop walks over models rather than data."""
     given = fact.argument(0, "x")
     if isinstance(given, Dataset):
         return True

@@ -39,15 +39,15 @@ _LOADING = re.compile(
     r"load|read|pars|decod|preproc|augment|transform|process_|_map|wrap|tf_|image|audio|encode|token"
 )
 
-# What is left of a Python stage whose work tf.data does, a batch at a time.
+# The share of a Python stage's work that is left if tf.data does it, a batch at a time.
 _LEFT_OF_PYTHON = (0.01, 0.1)
 
 
 class _WithoutPython(InputRepair):
-    """tf.data does what Python did, a batch at a time."""
+    """The repair: tf.data does the work of Python, a batch at a time."""
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """Leave a small part of the Python stage's own work, and of taking its iterator down."""
+        """Leave a small part of the Python stage's work, and of deleting its iterator."""
         left = draw.between(*_LEFT_OF_PYTHON, LEFT) / wait_for_lock(program, draw)
 
         def change(piece: Piece) -> Piece:
@@ -56,12 +56,12 @@ class _WithoutPython(InputRepair):
         return shrink_slow_stage(program.with_pieces(change), left, python=False)
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """Include the wait for Python when an iterator is taken down."""
+        """Include the wait for Python when an iterator is deleted."""
         down = mean_s(program.steps, _is_teardown)
         return {**super().frees(program, finding), "taking the iterator down": down}
 
     def tuner_change(self, program: Program, source: Source, finding: Finding) -> ExpectedChange | None:
-        """The change for a generator; the tuner leaves Python code inside a map alone, as it may do anything."""
+        """Return the change for a generator. The tuner leaves Python code inside a map alone, as it may do anything."""
         if "from_generator" not in finding.detail.get("pipeline", []):
             return None
         best, worst = _LEFT_OF_PYTHON
@@ -71,7 +71,7 @@ class _WithoutPython(InputRepair):
 
 
 def _is_teardown(piece: Piece) -> bool:
-    """Whether an iterator is taken down that is nobody's: of a stall of its own, it is not."""
+    """Whether a piece deletes an iterator, and belongs to no finding of its own."""
     return piece.account == "teardown" and piece.site is None
 
 
@@ -101,7 +101,7 @@ class PythonInputPipeline(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Generators anywhere, Python functions in graphs that are not a model's."""
+        """Report generators anywhere, and Python functions that feed a pipeline."""
         for fact in analysis.facts:
             if not isinstance(fact, Call):
                 continue
@@ -115,12 +115,12 @@ class PythonInputPipeline(Rule):
                 )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Pipelines whose slow stage runs Python."""
+        """Report pipelines whose slow stage runs Python."""
         return find_starved_pipelines(m, Cause.PYTHON)
 
 
 def _feeds(fact: Call) -> bool:
-    """Whether it is on the data's way in: in a mapped function, or in one whose name says so."""
+    """Whether a call feeds a pipeline: it is in a mapped function, or in one whose name says so."""
     name = getattr(fact.at.function, "name", "")
     return fact.at.mapped or bool(_LOADING.search(name.lower()))
 

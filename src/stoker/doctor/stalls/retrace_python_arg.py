@@ -60,7 +60,7 @@ class RetracePythonArg(Rule):
                     break
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Functions traced again because Python values changed."""
+        """Report functions traced again because Python values changed."""
         return (found.draft() for found in find_retraced_by_arguments(m) if found.is_by_python_values)
 
 

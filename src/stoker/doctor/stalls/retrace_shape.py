@@ -25,7 +25,7 @@ class RetraceShape(Stall):
     repair = TracedOnce()
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Functions traced again because shapes or dtypes changed."""
+        """Report functions traced again because shapes or dtypes changed."""
         return (found.draft() for found in find_retraced_by_arguments(m) if not found.is_by_python_values)
 
 

@@ -27,7 +27,7 @@ class SessionFeedDict(Rule):
     known_problems = "A dictionary that only feeds a learning rate or a flag costs little."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Runs with a dictionary, at each step."""
+        """Report runs with a `feed_dict` at each step."""
         for fact in analysis.facts:
             if isinstance(fact, Call) and fact.name in _RUNS and fact.at.hot and _is_fed(fact):
                 yield self.problem(fact.at, "values are fed from Python through feed_dict at every step")

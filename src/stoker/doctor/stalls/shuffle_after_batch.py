@@ -23,7 +23,7 @@ _BATCHING = frozenset({"batch", "padded_batch"})
 
 
 class ShuffleAfterBatch(Rule):
-    """`shuffle` behind `batch`."""
+    """`shuffle` after `batch`."""
 
     slug = "shuffle-after-batch"
     code = "STK306"
@@ -44,7 +44,7 @@ class ShuffleAfterBatch(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Shuffles whose nearest batching is above them."""
+        """Report shuffles that come after a batch stage."""
         for _, dataset in complete(analysis):
             batched: ChainStage | None = None
             found: tuple[ChainStage, ChainStage] | None = None
@@ -55,14 +55,14 @@ class ShuffleAfterBatch(Rule):
                     batched = found = None
                 elif stage.name == "shuffle" and batched is not None:
                     found = (batched, stage)
-            # A few elements are a look at the data, in whatever order they come.
+            # A pipeline that takes few elements only looks at the data, so their order does not matter.
             taken = count_taken(dataset)
             if found is not None and (taken is None or taken > LOOK):
                 message = "whole batches are shuffled here: the same examples stay together in every epoch"
                 yield self.problem_at(found[1].module, found[1].node, message, _swap(*found))
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Shuffles that get whole batches: these change places, the rows inside them never do."""
+        """Report shuffles of whole batches: the order of batches changes, but never the rows inside them."""
         for pipeline in m[InputPart].pipelines:
             names = [stage.name for stage in pipeline.stages]
             for number, stage in enumerate(pipeline.stages):
@@ -73,7 +73,7 @@ class ShuffleAfterBatch(Rule):
 
 
 def _swap(batch: ChainStage, shuffle: ChainStage) -> Fix | None:
-    """`.batch(b).shuffle(s)` in one expression becomes `.shuffle(s).batch(b)`."""
+    """Return a fix that turns `.batch(b).shuffle(s)`, in one expression, into `.shuffle(s).batch(b)`."""
     module, function = shuffle.module, shuffle.node.func
     if not isinstance(function, ast.Attribute) or function.value is not batch.node:
         return None

@@ -11,7 +11,7 @@ from stoker.doctor.check.source.facts import Analysis, SideEffect
 
 
 class SideEffectInTfFunction(Rule):
-    """Python effects inside compiled functions and what they call."""
+    """Python side effects inside compiled functions and the functions that they call."""
 
     slug = "side-effect-in-tf-function"
     code = "STK205"
@@ -34,7 +34,7 @@ class SideEffectInTfFunction(Rule):
     known_problems = "A `print` that mentions tracing is assumed to be intended."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Every effect that the analysis met in traced code."""
+        """Report every side effect that the analysis found in traced code."""
         for fact in analysis.facts:
             if isinstance(fact, SideEffect):
                 name = getattr(fact.compiled, "name", "a lambda")

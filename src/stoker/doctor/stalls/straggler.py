@@ -11,14 +11,14 @@ from stoker.doctor.stall import Stall, stalls
 if TYPE_CHECKING:
     from stoker.records import Finding, Record, WorkerRow
 
-# Of the time in which a job steps, what waiting for one worker must take to be a finding.
+# The share of a job's stepping time that waiting for one worker must take to be a finding.
 _MIN_SHARE = 0.05
-# What differs between workers for other reasons than being slow.
+# Accounts that differ between workers for other reasons than being slow.
 _NOT_BLAMED = ("startup", "communication")
 
 
 class Straggler(Stall):
-    """A worker all others wait for."""
+    """A worker that all others wait for."""
 
     slug = "straggler"
     code = "STK601"
@@ -28,7 +28,7 @@ class Straggler(Stall):
     why = "An exchange ends when the last worker arrives, so all the others wait for the slowest."
 
     def find_in_job(self, workers: Mapping[int, Record], rows: Sequence[WorkerRow]) -> Iterator[Finding]:
-        """The worker that waits least, if the others wait much for it."""
+        """Report the worker that waits least, if the others wait long for it."""
         if len(rows) < 2:
             return
         slow = min(rows, key=lambda row: (row.waiting_s, row.rank))
@@ -57,8 +57,8 @@ class Straggler(Stall):
 
 
 def _find_longer_account(slow: Record, others: list[Record]) -> tuple[str, float]:
-    """The account on which it spends most beyond what the others do."""
-    # Imported where a job has ended: `stoker check` loads this module, and must start quickly.
+    """Return the account on which the slow worker exceeds the others most, and the seconds by which it does."""
+    # Imported only once a job has ended: `stoker check` loads this module and must start quickly.
     from statistics import median
 
     from stoker.records import ACCOUNTS
@@ -74,7 +74,7 @@ def _find_longer_account(slow: Record, others: list[Record]) -> tuple[str, float
 
 
 def _own_work(record: Record) -> dict[str, float]:
-    """What a worker does between two exchanges while it steps; start-up and shutdown differ for other reasons.
+    """Return a worker's own work between exchanges while it steps, since start-up and shutdown may differ anyway.
 
     Inside compiled functions, everything but the exchange counts as `compute`: a finer split would be too rough.
     """

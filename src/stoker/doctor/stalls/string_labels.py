@@ -10,7 +10,7 @@ from stoker.doctor.check.source.values import Array, Dataset, Py, Seq, Tensor, V
 
 
 class StringLabels(Rule):
-    """Strings handed to `fit` as labels."""
+    """Strings passed to `fit` as labels."""
 
     slug = "string-labels"
     code = "STK503"
@@ -26,7 +26,7 @@ class StringLabels(Rule):
     known_problems = "Columns of a data frame have no type that can be read off the code."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Fits whose labels are known to be strings."""
+        """Report fits whose labels are known to be strings."""
         for fact in analysis.facts:
             if isinstance(fact, Call) and fact.name == "model.fit" and _is_text(_labels(fact)):
                 yield self.problem(fact.at, "the labels are strings: map them to integers first")

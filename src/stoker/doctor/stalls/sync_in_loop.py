@@ -65,14 +65,14 @@ class SyncInLoop(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Every read that runs at each step outside a graph."""
+        """Report every read that runs at each step outside a graph."""
         for fact in analysis.facts:
             if isinstance(fact, TensorRead) and fact.at.hot and not fact.at.graph:
                 message = f"{describe(fact.at.node)} {fact.how} at every step: Python waits for the device"
                 yield self.problem(fact.at, message)
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Reads at every step, or less often but at a cost."""
+        """Report reads at every step, and rarer ones that cost much."""
         for site, tally in m[ReadsPart].by_site.items():
             dear = tally.count >= MIN_REPEATS and is_worth_reporting(m, tally.lost_ns)
             if not dear and not (is_in_loop(m, tally) and happens_every_step(m, tally.count)):
@@ -99,13 +99,13 @@ class SyncInLoop(Rule):
 
 @functools.lru_cache(maxsize=_MAX_CALLS)
 def _quote_call(site: SiteKey, library: str) -> str:
-    """The call of the library's function as written in the line (`env.step(action)`), or the function's name."""
+    """Return the call of the library's function as the line writes it (`env.step(action)`), or the function's name."""
     name = library.rsplit(".", 1)[-1]
     line = linecache.getline(site[0], site[1]).strip()
     try:
         tree = ast.parse(f"{line} pass" if line.endswith(":") else line)
     except SyntaxError:
-        # A part of a statement of several lines.
+        # The line is only a part of a statement.
         return f"{library}()"
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TfFunctionInLoop(Rule):
-    """tf.functions that come into being again and again."""
+    """tf.functions that are created again and again."""
 
     slug = "tf-function-in-loop"
     code = "STK202"
@@ -40,7 +40,7 @@ class TfFunctionInLoop(Rule):
     repair = TracedOnce(makes_function=True)
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Every tf.function made in a loop whose model lives longer than an iteration."""
+        """Report every tf.function made in a loop whose model lives longer than an iteration."""
         for fact in analysis.facts:
             made_anew = isinstance(fact, FunctionMade) and fact.at.repeated and not fact.rebuilt
             if made_anew and not fact.at.graph and not _is_kept(fact):
@@ -49,7 +49,7 @@ class TfFunctionInLoop(Rule):
                 )
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Many tf.function objects of one definition: shown where it is defined, which is inside the loop."""
+        """Report definitions of many tf.function objects, at the line of the definition, which is inside the loop."""
         for found in find_retraced_functions(m):
             function = found.function
             if found.is_made_anew:
@@ -60,7 +60,7 @@ class TfFunctionInLoop(Rule):
 
 
 def _is_kept(fact: Fact) -> bool:
-    """Whether the program caches it: it goes into a dictionary, or is made only if there is none yet."""
+    """Whether the program caches the function: it is put into a dictionary, or made only if there is none yet."""
     module, node = fact.at.module, fact.at.node
     statement = module.find_enclosing(node, ast.stmt)
     if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Subscript) for t in statement.targets):

@@ -30,7 +30,7 @@ class UnnormalizedInput(Rule):
     known_problems = "Columns of tables are not judged: their range cannot be read off the code."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Fits on raw pixels by models that do not scale."""
+        """Report fits on raw pixels of models that do not scale their input."""
         for fact in analysis.facts:
             if not isinstance(fact, Call) or fact.name != "model.fit":
                 continue

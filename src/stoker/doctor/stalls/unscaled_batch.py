@@ -10,7 +10,7 @@ from stoker.doctor.check.source.facts import Analysis, Call, Consumed
 from stoker.doctor.check.source.values import ChainStage, Dataset, Py, Value
 
 _STRATEGIES = ("MirroredStrategy", "TPUStrategy", "CollectiveAllReduceStrategy")
-# The program multiplies by the replicas somewhere, or counts its batch per replica.
+# Signs that the program multiplies by the replicas somewhere, or counts its batch per replica.
 _SCALES = re.compile(
     r"num_replicas_in_sync\s*\)?\s*\*|\*\s*\(?[\w.]*num_replicas_in_sync|per_replica", re.IGNORECASE
 )
@@ -39,7 +39,7 @@ class UnscaledBatch(Rule):
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Constant batches of what is trained on, once a strategy with replicas is made."""
+        """Report constant batch sizes in training, if the program makes a strategy with replicas."""
         if not any(isinstance(f, Call) and _makes_strategy(f) for f in analysis.facts):
             return
         if _SCALES.search(analysis.module.text):

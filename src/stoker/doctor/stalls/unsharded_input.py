@@ -13,7 +13,7 @@ from stoker.doctor.stalls.shared.draft import MIN_REPEATS, Draft
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
 
-# Stages that leave a worker only its part of the data.
+# Stages that give a worker only its part of the data.
 _SHARDING = ("Shard", "AutoShard", "Rebatch", "LegacyRebatch")
 
 
@@ -30,7 +30,7 @@ class UnshardedInput(Stall):
     why = "Every worker reads, decodes and trains on the same rows, so together they do the work of one."
 
     def find(self, m: Measurements) -> Iterator[Draft]:
-        """Pipelines of a job of several workers that no stage divides among them."""
+        """Report pipelines without a stage that divides the data among the workers of a job."""
         workers = m[EnvironmentPart].workers
         if workers < 2:
             return
@@ -39,7 +39,7 @@ class UnshardedInput(Stall):
             site = next((stage.site for stage in reversed(pipeline.stages) if stage.site), None)
             if site is None or pipeline.elements < MIN_REPEATS or any(name in _SHARDING for name in names):
                 continue
-            # Of what it waits for, its own part would be left.
+            # With a shard, only a worker's own part of the wait would be left.
             lost = pipeline.wait_ns * (workers - 1) // workers
             yield Draft(site, pipeline.elements, pipeline.wait_ns, lost, detail={"pipeline": names[::-1]})
 

@@ -22,7 +22,7 @@ _NAMES = {
 
 
 class WrongCrossentropy(Rule):
-    """Cross-entropies that contradict the model's end or the labels."""
+    """Cross-entropy losses that contradict the model's last layer or the labels."""
 
     slug = "wrong-crossentropy"
     code = "STK504"
@@ -42,7 +42,7 @@ class WrongCrossentropy(Rule):
     known_problems = "Only models whose last layer can be seen in the code are judged."
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Compiled models against their last layer, and against the labels they are fitted to."""
+        """Compare the losses of compiled models with their last layers and with the labels they are fitted to."""
         for fact in analysis.facts:
             if not isinstance(fact, Call):
                 continue
@@ -88,7 +88,7 @@ def _loss_node(fact: Call) -> ast.expr:
 
 
 def family(loss: Value | None) -> str:
-    """`sparse`, `categorical` or `binary`; empty for another loss."""
+    """Return `sparse`, `categorical` or `binary`, or an empty string for another loss."""
     if isinstance(loss, Py) and isinstance(loss.const, str):
         return _NAMES.get(loss.const, "")
     if isinstance(loss, Thing) and loss.type == "loss":
@@ -97,7 +97,7 @@ def family(loss: Value | None) -> str:
 
 
 def takes_logits(loss: Value | None) -> bool | None:
-    """Whether the loss takes logits; None where it cannot be known."""
+    """Whether the loss takes logits; None if unknown."""
     if isinstance(loss, Py):
         return False
     given = loss.about.get("from_logits") if isinstance(loss, Thing) else None
@@ -110,7 +110,7 @@ def takes_logits(loss: Value | None) -> bool | None:
 
 
 def compare_with_layer(loss: Value | None, layer: Thing) -> str | None:
-    """What is wrong between a loss and a model's last layer."""
+    """Return how a loss contradicts a model's last layer, or None if it does not."""
     kind, last, logits = family(loss), activation(layer), takes_logits(loss)
     if not kind or last is None or logits is None:
         return None

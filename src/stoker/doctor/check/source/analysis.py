@@ -1,4 +1,4 @@
-"""Read one file: run its top level, then every function that no call was found for."""
+"""Analyse one file: interpret its top level, then every function for which no call was found."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TELLING = re.compile(
     re.MULTILINE,
 )
 _RECURSION = 20_000
-# Names that are called, or handed to something as an argument.
+# Names that are called or passed as an argument.
 _CALLED = re.compile(r"(?<!def )\b(\w+)\s*[(,)]")
 _BATCH_METHODS = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
 
@@ -46,7 +46,7 @@ def analyse(module: SourceModule, project: Project) -> Analysis:
     """Interpret a module and collect its facts.
 
     Raises:
-        SourceError: it is nested too deeply.
+        SourceError: the module is nested too deeply.
     """
     project.start(module)
     m = Machine(project, module)
@@ -66,7 +66,7 @@ def _interpret(m: Machine) -> None:
     m.main.interpreted = True
     m.frame.graph = m.main.builds_graphs
     limit = sys.getrecursionlimit()
-    # A sum of a thousand terms is a tree a thousand levels deep.
+    # The tree of a sum of a thousand terms is a thousand levels deep.
     sys.setrecursionlimit(max(limit, _RECURSION))
     try:
         m.block(m.main.tree.body)
@@ -89,7 +89,7 @@ def _batch_methods(m: Machine) -> Iterator[ast.AST]:
 
 
 def _run_the_rest(m: Machine) -> None:
-    """Functions without callers first, then those with only unknown callers, then those inside them."""
+    """Run the functions not run so far: those that nothing calls, then those called somewhere, then nested ones."""
     waiting = [node for node in m.functions if _is_waiting(m, node)]
     called = _called_names(m.main.text) if waiting else set()
     nested = False
@@ -100,7 +100,7 @@ def _run_the_rest(m: Machine) -> None:
             if _is_waiting(m, node) and m.budget > 0 and not isinstance(node, ast.Lambda):
                 _run_root(m, node, owners.get(node), nested=nested)
         known.update(waiting)
-        # Running a function defines those inside it: a thread's target, for one, that nobody else calls.
+        # Running a function defines its nested functions, such as the target of a thread, which no call names.
         waiting = [node for node in m.functions if node not in known and _is_waiting(m, node)]
         nested = True
 
@@ -114,7 +114,7 @@ def _owners(m: Machine) -> dict[ast.AST, ClassInfo]:
 
 
 def _called_names(text: str) -> set[str]:
-    # By text: walking the tree again would take longer than all the rest of a large file.
+    # Search the text: for a large file, walking the tree again would take longer than the rest of the analysis.
     return set(_CALLED.findall(text))
 
 
@@ -130,9 +130,9 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None, *, nested:
         by_mode or function.compiled is not None or (info is not None and _is_compiled_by_base(node, info))
     )
     callback = info is not None and classes.is_callback(info) and bool(_BATCH_METHODS.match(node.name))
-    # A method of a derived class may be called, and compiled, by the base: its look proves nothing.
+    # A base class may call and compile a derived class's method, so its code alone proves nothing.
     own = info is None or not classes.has_unseen_base(info)
-    # Whoever gets a function that another one makes may compile it.
+    # A nested function may be returned and compiled elsewhere.
     hot = callback or (own and not nested and is_step(m.main, node))
     m.loops = []
     m.pending = []
@@ -146,9 +146,9 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None, *, nested:
 
 
 def _may_tell(module: SourceModule, node: FunctionNode) -> bool:
-    """Whether running a function without callers could show anything: a loop, a tape, a pipeline, a model.
+    """Whether a function without callers may hold anything to find: a loop, a tape, a pipeline, a model.
 
-    Most functions of a library have none of these, and running them would be most of the time.
+    Most functions of a library hold none of these, and running them would take most of the time.
     """
     text = "\n".join(module.lines[node.lineno - 1 : node.end_lineno])
     return bool(_TELLING.search(text)) or "GradientTape" in module.text
@@ -166,7 +166,7 @@ def _as_method(m: Machine, function: Func, info: ClassInfo) -> Func:
 
 
 def _initialise(m: Machine, info: ClassInfo) -> None:
-    """Learn what the attributes of a class hold when the file never creates an object of it."""
+    """Learn the attributes of a class that the file itself never instantiates."""
     if info.initialised:
         return
     info.initialised = True

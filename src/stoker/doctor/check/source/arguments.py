@@ -1,4 +1,4 @@
-"""The arguments of one call, evaluated."""
+"""The evaluated arguments of a call."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from stoker.doctor.check.source.values import Array, Py, Seq, Tensor, Value
 
 @dataclass(eq=False)
 class Arguments:
-    """The arguments of one call, evaluated, with the expressions they came from."""
+    """The evaluated arguments of one call, with their expressions."""
 
     positional: list[tuple[ast.expr, Value]] = field(default_factory=list)
     named: dict[str, tuple[ast.expr, Value]] = field(default_factory=dict)
-    # Some come out of `*args` or `**kwargs`.
+    # Whether some arguments come from `*args` or `**kwargs`.
     open: bool = False
 
     @classmethod
     def at(cls, expression: ast.expr, *values: Value) -> Arguments:
-        """Values passed by position that all come from one expression."""
+        """Make arguments of values that are passed by position and all come from one expression."""
         return cls([(expression, value) for value in values])
 
     def pair(self, position: int, name: str) -> tuple[ast.expr, Value] | None:
-        """The expression and the value at a position or of a keyword."""
+        """Return the expression and the value passed at a position or by a keyword."""
         if name in self.named:
             return self.named[name]
         return self.positional[position] if position < len(self.positional) else None
 
     def get(self, position: int, name: str) -> Value | None:
-        """The value at a position or of a keyword."""
+        """Return the value passed at a position or by a keyword."""
         found = self.pair(position, name)
         return found and found[1]
 
     def expression(self, position: int, name: str) -> ast.expr | None:
-        """The expression at a position or of a keyword."""
+        """Return the expression passed at a position or by a keyword."""
         found = self.pair(position, name)
         return found and found[0]
 
     def const(self, position: int, name: str) -> object:
-        """The literal at a position or of a keyword; None if there is none."""
+        """Return the literal passed at a position or by a keyword; None if there is none."""
         value = self.get(position, name)
         return value.const if isinstance(value, Py) else None
 
     def as_tensors(self) -> Arguments:
-        """The arguments as Keras hands them on to a model's `call`: ndarrays have become tensors."""
+        """Return the arguments as Keras passes them to a model's `call`, with ndarrays turned into tensors."""
         return Arguments(
             [(expression, _as_tensor(value)) for expression, value in self.positional],
             {name: (expression, _as_tensor(value)) for name, (expression, value) in self.named.items()},

@@ -1,4 +1,4 @@
-"""Attributes: of library names, project files, objects of the program and library objects."""
+"""Attributes of library names, of project files, of the program's objects and of library objects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CONSTANTS = frozenset({"math.pi", "math.e", "math.inf", "np.pi", "np.e", "np.in
 
 
 def attribute(m: Machine, owner: Value, node: ast.Attribute) -> Value:
-    """`owner.name`."""
+    """Evaluate `owner.name`."""
     name = node.attr
     if isinstance(owner, Api):
         dotted = find_canonical_name(f"{owner.name}.{name}")
@@ -75,10 +75,10 @@ def _read_tensor_attribute(owner: Tensor, name: str) -> Value:
 
 
 def thing_attribute(owner: Thing, name: str) -> Value:
-    """An attribute of a library object."""
+    """Return an attribute of a library object."""
     held = owner.about.get(name)
     if owner.type == "optimizer" and name in ("iterations", "learning_rate", "lr"):
-        # Keras keeps the number it was given in a variable; a schedule stays one.
+        # Keras puts a given number into a variable, but keeps a schedule as it is.
         return held if isinstance(held, Thing) else Tensor(variable=True)
     if isinstance(held, Value):
         return held
@@ -112,11 +112,11 @@ def _read_model_attribute(owner: Thing, name: str) -> Value:
 
 
 def resolve_star_name(module: SourceModule, name: str) -> Value:
-    """A name that only a star import can explain."""
+    """Return the value of a name that must come from a star import."""
     best = ""
     for prefix in module.star_imports:
         dotted = find_canonical_name(f"{prefix}.{name}")
-        # Classes live in layers, losses ...; functions at the top of `tf` and `keras.backend`.
+        # Classes are in `keras.layers`, `keras.losses` and so on; functions are in `tf` and `keras.backend` themselves.
         if prefix in ("keras.layers", "keras.losses", "keras.metrics", "keras.optimizers", "keras.callbacks"):
             if name[:1].isupper():
                 return Api(dotted)
@@ -126,7 +126,7 @@ def resolve_star_name(module: SourceModule, name: str) -> Value:
 
 
 def item_of(owner: Value, index: Value) -> Value:
-    """`owner[index]` for what is neither a container, a tensor nor an ndarray."""
+    """Evaluate `owner[index]` for an owner that is not a container, tensor or ndarray."""
     if isinstance(owner, Thing) and owner.type in ("iterator", "progress"):
         return element_of(owner)
     if isinstance(owner, Py):

@@ -1,4 +1,4 @@
-"""Assignment: names, attributes, subscripts and tuples take a value."""
+"""Assign values to names, attributes, subscripts and tuples."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def bind(m: Machine, target: ast.expr, value: Value) -> None:
-    """Let an assignment's target hold a value."""
+    """Assign a value to a target."""
     if isinstance(target, ast.Name):
         m.frame.scope.names[target.id] = value
     elif isinstance(target, (ast.Tuple, ast.List)):
@@ -56,7 +56,7 @@ def _attribute(m: Machine, target: ast.Attribute, value: Value) -> None:
     if isinstance(owner, Instance):
         held = owner.info.attributes
         old = held.get(target.attr)
-        # A pipeline is built statement by statement: the last one holds, whatever an earlier method left.
+        # A pipeline is built statement by statement: the last one counts, not what an earlier method stored.
         held[target.attr] = value if old is None or isinstance(value, Dataset) else join(old, value)
         if isinstance(value, Thing) and value.type == "iterator":
             pipelines.consume(m, target, value.about["dataset"], "stored")

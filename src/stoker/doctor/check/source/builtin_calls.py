@@ -1,4 +1,4 @@
-"""Python's builtin functions over values known by type."""
+"""Calls of Python's builtin functions on values whose type is known."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _reduce(name: str, arguments: Arguments) -> Value:
 
 
 def range_of(arguments: Arguments) -> Seq:
-    """`range(...)`: integers that vary, and how many where the code says so."""
+    """Evaluate `range(...)`: varying integers, and their number if the code shows it."""
     bounds = [v.const if isinstance(v, Py) else None for v in arguments.by_position]
     length = None
     if bounds and all(isinstance(b, int) for b in bounds):
@@ -120,7 +120,7 @@ def _next(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def next_of(m: Machine, node: ast.Call, iterator: Value) -> Value:
-    """The next element of an iterator; of a pipeline's, in a loop, it is what feeds the loop."""
+    """Return the next element of an iterator. Inside a hot loop, this counts as consuming the pipeline."""
     if isinstance(iterator, Thing) and iterator.type == "iterator":
         dataset = iterator.about["dataset"]
         if m.frame.hot:

@@ -1,4 +1,4 @@
-"""Calls: by what is called, into the program's own functions or into what is known of the libraries."""
+"""Dispatch calls to the program's own functions or to what is known about the libraries."""
 
 from __future__ import annotations
 

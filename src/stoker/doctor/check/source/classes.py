@@ -31,7 +31,7 @@ from stoker.doctor.check.source.values import (
 if TYPE_CHECKING:
     from stoker.doctor.check.source.machine import Machine
 
-# Deriving from these says nothing about who calls the methods.
+# Base classes that do not call, or compile, the methods of derived classes in unseen code.
 _PLAIN_BASES = (
     "builtins.",
     "abc.",
@@ -46,7 +46,7 @@ _MODELS = ("keras.Model", "keras.Sequential")
 
 
 def define_function(m: Machine, node: FunctionNode) -> Value:
-    """The value of a `def`, after its decorators."""
+    """Return the value of a `def` with its decorators applied."""
     value: Value = Func(node, m.frame.module, m.frame.scope)
     m.functions[node] = value  # type: ignore[assignment]
     for decorator in reversed(node.decorator_list):
@@ -59,20 +59,20 @@ def _decorate(m: Machine, value: Value, decorator: ast.expr) -> Value:
     if isinstance(by, Api) and by.name in ("tf.function", "tf1.function"):
         return functions.compile_function(m, value, decorator, None)
     if isinstance(by, Thing) and by.type == "compiler":
-        # The call that made the compiler carries the options: `@tf.function(input_signature=...)`.
+        # The options are the arguments of the call that made the decorator: `@tf.function(input_signature=...)`.
         return functions.compile_function(m, value, decorator, by.about["arguments"])
     if isinstance(by, Func) and isinstance(value, Func):
         call = ast.Call(decorator, [], [])
         given = Arguments.at(decorator, value)
         result = functions.call_function(m, by, ast.copy_location(call, decorator), given)
-        # A decorator that wraps in a closure of its own hides what it wraps; keep what is known.
+        # A decorator that returns a closure hides the function it wraps: keep that function.
         same = isinstance(result, Func) and (result.node is value.node)
         return result if same else value
     return value
 
 
 def class_info(m: Machine, node: ast.ClassDef) -> ClassInfo:
-    """Run a class body: its bases, methods and class attributes."""
+    """Run a class body, and return the class's bases, methods and class attributes."""
     bases = tuple(m.value(base) for base in node.bases)
     info = ClassInfo(node, m.frame.module, m.frame.scope, bases)
     m.classes[node] = info
@@ -85,14 +85,14 @@ def class_info(m: Machine, node: ast.ClassDef) -> ClassInfo:
 
 
 def _adopt_method(value: Value, info: ClassInfo) -> Value:
-    # A method closes over the scope around the class, not over the class's own names.
+    # A method sees the scope around the class, but not the class's own names.
     if isinstance(value, Func) and isinstance(value.node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return replace(value, scope=info.scope)
     return value
 
 
 def ancestry(info: ClassInfo) -> Iterator[ClassInfo]:
-    """The class and those of its bases that the program defines."""
+    """Yield the class, then those of its bases that the program defines."""
     seen: set[int] = set()
     queue = [info]
     while queue:
@@ -105,24 +105,24 @@ def ancestry(info: ClassInfo) -> Iterator[ClassInfo]:
 
 
 def library_bases(info: ClassInfo) -> set[str]:
-    """Canonical names of the library classes it derives from."""
+    """Return the canonical names of the library classes that a class derives from."""
     return {base.name for one in ancestry(info) for base in one.bases if isinstance(base, Api)}
 
 
 def is_model(info: ClassInfo) -> bool:
-    """Whether its objects are Keras models or layers."""
+    """Whether objects of a class are Keras models or layers."""
     return any(
         b in _MODELS or b.startswith("keras.layers.") or b == "keras.Layer" for b in library_bases(info)
     )
 
 
 def runs_in_graph(info: ClassInfo) -> bool:
-    """Whether Keras compiles its methods: a model, layer, loss, metric, or something derived from unseen code."""
+    """Whether Keras may compile a class's methods: those of a model, layer, loss or metric, or with an unseen base."""
     return any(base.startswith("keras.") for base in library_bases(info)) or has_unseen_base(info)
 
 
 def has_unseen_base(info: ClassInfo) -> bool:
-    """Whether it derives from a class that is neither the program's nor a well-known plain one."""
+    """Whether a class derives from one that is neither the program's own nor known to be plain."""
     bases = [base for one in ancestry(info) for base in one.bases]
     if any("test" in base.name.lower() for base in bases if isinstance(base, Api)):
         return False
@@ -133,12 +133,12 @@ def has_unseen_base(info: ClassInfo) -> bool:
 
 
 def is_callback(info: ClassInfo) -> bool:
-    """Whether its objects are Keras callbacks."""
+    """Whether objects of a class are Keras callbacks."""
     return any(base.startswith("keras.callbacks.") for base in library_bases(info))
 
 
 def member(info: ClassInfo, name: str) -> Value | None:
-    """A method or class attribute, own or inherited."""
+    """Return a method or class attribute, own or inherited."""
     for one in ancestry(info):
         if name in one.members:
             return one.members[name]
@@ -146,7 +146,7 @@ def member(info: ClassInfo, name: str) -> Value | None:
 
 
 def attribute(m: Machine, owner: Instance, name: str) -> Value:
-    """An attribute of an object of the program."""
+    """Return an attribute of an object of the program's own classes."""
     for one in ancestry(owner.info):
         if name in one.attributes:
             return one.attributes[name]
@@ -177,7 +177,7 @@ def _bind(m: Machine, found: Func, owner: Instance) -> Value:
 
 
 def instantiate(m: Machine, info: ClassInfo, node: ast.Call, arguments: Arguments) -> Value:
-    """Make an object of a class of the program."""
+    """Make an object of one of the program's classes."""
     m.note("?")
     made = Instance(info)
     if is_model(info):
@@ -190,7 +190,7 @@ def instantiate(m: Machine, info: ClassInfo, node: ast.Call, arguments: Argument
 
 
 def call_instance(m: Machine, owner: Instance, node: ast.Call, arguments: Arguments) -> Value:
-    """Call an object of the program: a model, a layer, or anything with `__call__`."""
+    """Call an object of the program's own classes: a model, a layer, or anything with `__call__`."""
     called = member(owner.info, "__call__")
     if isinstance(called, Func):
         return functions.call_function(m, replace(called, bound=owner), node, arguments)
@@ -210,7 +210,7 @@ def call_instance(m: Machine, owner: Instance, node: ast.Call, arguments: Argume
 
 
 def feed(m: Machine, node: ast.Call, arguments: Arguments, how: str) -> None:
-    """Note the ndarrays among the arguments of something that runs on tensors."""
+    """Note the first ndarray among the arguments of a call that runs on tensors."""
     if m.frame.graph:
         return
     for expression, value in arguments.pairs:
@@ -222,7 +222,7 @@ def feed(m: Machine, node: ast.Call, arguments: Arguments, how: str) -> None:
 def inherited_method(
     m: Machine, owner: Instance, attribute_node: ast.Attribute, node: ast.Call, arguments: Arguments
 ) -> Value:
-    """A method that a class of the program inherits from Keras, or that is not known at all."""
+    """Call a method that one of the program's classes inherits from Keras, or that is unknown."""
     from stoker.doctor.check.source import guesses, things
 
     name = attribute_node.attr

@@ -1,4 +1,4 @@
-"""`# stoker: ignore[kind]` comments: which kinds are left out on which lines. `allow` means the same."""
+"""Read `# stoker: ignore[kind]` comments: which kinds to ignore on which lines. `allow` means the same."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from dataclasses import dataclass
 from stoker.doctor.check.source.notebook import Cell
 
 _DIRECTIVE = re.compile(r"#\s*stoker:\s*(?:ignore|allow)(-file)?(?:\s*\[([^\]]*)\]|(?=\s*(?:$|#|--)))")
-# One word, alone or before brackets, is meant as a directive; prose that begins with "stoker:" is not.
+# A single word, alone or before brackets, is meant as a directive. Prose that begins with "stoker:" is not.
 _ATTEMPT = re.compile(r"#\s*stoker:\s*([\w-]+)\s*(?:\[|\(|$)|#\s*stoker:\s*((?:ignore|allow)(?:-file)?)\b")
-# What a comment without brackets names.
+# The name that a comment without brackets stands for.
 EVERYTHING = ""
 _NOT_CODE = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT})
 
 
 @dataclass(frozen=True)
 class Allow:
-    """One kind, code or family that a comment leaves out; `whole_file` ones count everywhere."""
+    """A kind, code or family that a comment ignores: on its line, or everywhere if `whole_file` is set."""
 
     line: int
     column: int
     name: str
     whole_file: bool
-    # The line it speaks for: its own, or the next line of code if the comment has a line to itself.
+    # The line the comment applies to: its own, or the next line of code if the comment stands alone.
     subject: int
-    # A notebook's cell; the lines are then lines of that cell.
+    # The cell of a notebook; lines then count from the start of that cell.
     cell: int | None = None
-    # Begins with "stoker:" and cannot be read: it leaves nothing out.
+    # Whether the comment begins with "stoker:" but cannot be read. It then ignores nothing.
     unreadable: bool = False
 
     def covers(self, line: int, end_line: int, kind: str, code: str, cell: int | None = None) -> bool:
-        """Whether it leaves out this kind at these lines."""
+        """Whether the comment ignores this kind on these lines."""
         if self.unreadable or not (self.name == kind or code.startswith(self.name)):
             return False
         if self.whole_file:
@@ -44,7 +44,7 @@ class Allow:
 
 
 def allows(text: str, cells: Sequence[Cell] = ()) -> tuple[Allow, ...]:
-    """Every such comment of a file, or of a notebook's joined text with its cells."""
+    """Return every ignore comment of a file, or of the joined text of a notebook's cells."""
     if "stoker:" not in text:
         return ()
     found = _read(text)
@@ -61,13 +61,13 @@ def _read(text: str) -> Iterator[Allow]:
             elif token.type not in _NOT_CODE or token.type == tokenize.NEWLINE:
                 yield from _flush(waiting, token.start[0])
     except (tokenize.TokenError, IndentationError):
-        # The parser accepted the file; what the tokenizer cannot finish holds no further comment.
+        # The parser accepted the file, so the rest that the tokenizer cannot read holds no comment.
         pass
     yield from _flush(waiting, 0)
 
 
 def _flush(waiting: list[tuple[tokenize.TokenInfo, bool]], next_code: int) -> Iterator[Allow]:
-    """The comments read since the last line of code; those with a line to themselves speak for the next one."""
+    """Yield the comments read since the last line of code. One that stands alone applies to the next line of code."""
     for token, alone in waiting:
         yield from _parse(token, next_code if alone else token.start[0])
     waiting.clear()
@@ -90,7 +90,7 @@ def _parse(token: tokenize.TokenInfo, subject: int) -> Iterator[Allow]:
 
 
 def _move_into_cell(allow: Allow, cells: Sequence[Cell]) -> Allow:
-    """Say a comment's lines in its cell's own lines, as problems are."""
+    """Return a comment with its lines counted from the start of its cell, as for problems."""
     for cell in cells:
         if cell.first <= allow.line <= cell.last:
             by = 1 - cell.first

@@ -18,7 +18,7 @@ _ADDING = frozenset({"append", "add", "insert", "extend", "update", "appendleft"
 def method(
     m: Machine, owner: Seq | Py, name: str, receiver: ast.expr, node: ast.Call, arguments: Arguments
 ) -> Value:
-    """A method of a container or a plain value."""
+    """Call a method of a container or of a plain value."""
     if isinstance(owner, Py):
         return _call_plain_method(m, owner, name, node, arguments)
     if name in _ADDING:

@@ -1,4 +1,4 @@
-"""Expressions: the value of each kind of syntax node."""
+"""Evaluate expressions: a handler for each kind of syntax node."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _name(m: Machine, node: ast.Name) -> Value:
 
 
 def _note_captured(m: Machine, value: Value) -> Value:
-    """What a pipeline's function may see change while the pipeline runs: a variable, or who knows what."""
+    """Note if a pipeline's function uses a value that may change while the pipeline runs: a variable or an unknown."""
     if m.frame.mapped and (value is UNKNOWN or (isinstance(value, Tensor) and value.variable)):
         m.note("+changeable")
     return value
@@ -77,7 +77,7 @@ def _call(m: Machine, node: ast.Call) -> Value:
 def _binary(m: Machine, node: ast.BinOp) -> Value:
     left, right = m.value(node.left), m.value(node.right)
     for side, value, other in ((node.left, left, right), (node.right, right, left)):
-        # A counter over `total_steps` is a number, even where nobody says what the total is.
+        # A counter divided by `total_steps` is a number, even if the total is unknown.
         if value is UNKNOWN and isinstance(other, Py) and other.varies and guesses.names_count(side):
             return Py("float", varies=True)
     return arithmetic(m, node, node.op, left, right)
@@ -98,7 +98,7 @@ def _boolean(m: Machine, node: ast.BoolOp) -> Value:
     frame = m.frame
     rare = False
     for position, operand in enumerate(node.values):
-        # `step % 50 == 0 and loss.numpy() > 3` reads only every fifty steps.
+        # `step % 50 == 0 and loss.numpy() > 3` reads the loss only every fifty steps.
         with m.running(hot=frame.hot and not rare, repeated=frame.repeated and not rare):
             value = m.value(operand)
             if position < len(node.values) - 1:
@@ -147,7 +147,7 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
     if isinstance(owner, Seq):
         return _item(m, node, owner, index)
     if isinstance(owner, Tensor):
-        # Picking results apart is no step: a loop that does no more walks over what one step gave.
+        # Indexing is not a step: a loop that does nothing else walks over the results of one step.
         return Tensor(
             host=owner.host,
             dtype=owner.dtype,
@@ -166,13 +166,13 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
 
 
 def _adds_numpy_axis(m: Machine, index: ast.expr) -> bool:
-    """`ob[np.newaxis, :]`: whoever writes so has an ndarray; for a tensor there is `tf.newaxis`."""
+    """Whether an index uses `np.newaxis`, as in `ob[np.newaxis, :]`: then `ob` is an ndarray, not a tensor."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     return any(isinstance(part, ast.Attribute) and m.value(part) == Api("np.newaxis") for part in parts)
 
 
 def _grows(m: Machine, index: ast.expr) -> bool:
-    """`x[:, :t]` with a changing `t`: a shape that changes from round to round."""
+    """Whether a slice changes the shape from round to round, as in `x[:, :t]` with a changing `t`."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     for part in parts:
         if isinstance(part, ast.Slice) and (part.lower is None) != (part.upper is None):

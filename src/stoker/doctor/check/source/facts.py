@@ -1,6 +1,6 @@
-"""What the analysis observed, for the rules to judge: reads, feeds, tapes, compiled calls, pipelines, calls.
+"""What the analysis observed: reads, feeds, tapes, compiled calls, pipelines, library calls.
 
-A fact is neutral. Whether it is a finding is a rule's business.
+A fact is neutral. The rules decide whether it is a finding.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ class At:
 
     module: SourceModule
     node: ast.AST
-    # Runs at every step of a training, evaluation or inference loop.
+    # Whether it runs at every step of a training, evaluation or inference loop.
     hot: bool
-    # Runs again and again in some loop, if only once an epoch.
+    # Whether it runs repeatedly in some loop, if only once an epoch.
     repeated: bool
-    # Runs inside a compiled graph.
+    # Whether it runs inside a compiled graph.
     graph: bool
     function: FunctionNode | ast.Lambda | None
-    # The function nobody was seen to call, on whose own look the claim rests.
+    # The function without known callers that runs here, if how it is called is only a guess.
     presumed: FunctionNode | None
-    # The innermost loop around this place in the same function, if there is one.
+    # The innermost loop around this place in the same function, if any.
     loop: ast.AST | None
-    # Runs for the elements of a pipeline.
+    # Whether it runs for each element of a pipeline.
     mapped: bool = False
 
     @property
@@ -47,7 +47,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorRead(Fact):
-    """A tensor's value is needed in Python."""
+    """Python needs a tensor's value."""
 
     how: str
 
@@ -58,7 +58,7 @@ class ArrayFeed(Fact):
 
     how: str
     argument: ast.expr | None = None
-    # Whether the argument is known to be an ndarray; else it is host data of some kind.
+    # Whether the argument is known to be an ndarray; if not, it is some other data on the host.
     array: bool = True
 
 
@@ -69,9 +69,9 @@ class TapeStep(Fact):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionMade(Fact):
-    """A tf.function comes into being."""
+    """A tf.function is created."""
 
-    # The loop around it also builds the model or optimizer that the function works on.
+    # Whether the loop around it also builds the model or optimizer that the function works on.
     rebuilt: bool = False
 
 
@@ -86,7 +86,7 @@ class CompiledCall(Fact):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SideEffect(Fact):
-    """Python does something inside a graph that will happen only while it is traced."""
+    """A Python side effect inside a graph. It happens only while the graph is traced."""
 
     how: str
     compiled: FunctionNode | ast.Lambda | None = None
@@ -94,7 +94,7 @@ class SideEffect(Fact):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Consumed(Fact):
-    """A pipeline is iterated, or handed to something that iterates it."""
+    """A pipeline is iterated, or passed to something that iterates it."""
 
     dataset: Dataset
     how: str
@@ -117,11 +117,11 @@ class Call(Fact):
     receiver: Value = UNKNOWN
     arguments: tuple[Value, ...] = ()
     keywords: dict[str, Value] = field(default_factory=dict)
-    # The innermost loop around it calls `fit`.
+    # Whether the innermost loop around it calls `fit`.
     loop_fits: bool = False
 
     def argument(self, position: int, keyword: str) -> Value | None:
-        """The value passed at a position or by a keyword."""
+        """Return the value passed at a position or by a keyword."""
         if keyword in self.keywords:
             return self.keywords[keyword]
         return self.arguments[position] if position < len(self.arguments) else None
@@ -129,13 +129,13 @@ class Call(Fact):
 
 @dataclass(frozen=True)
 class Analysis:
-    """What was observed in one file, and in the files it was followed into."""
+    """The facts observed in one file, and in the files into which its calls were followed."""
 
     module: SourceModule
     facts: list[Fact]
     # Functions of other files that were followed: (path, line of the definition).
     followed: frozenset[tuple[str, int]]
-    # Every path that decided something, for those who cache the result.
+    # Every path that the result depends on, for a cache of results.
     consulted: frozenset[str]
-    # Methods that Keras calls at every batch.
+    # Callback methods that Keras calls at every batch.
     batch_methods: frozenset[ast.AST] = frozenset()

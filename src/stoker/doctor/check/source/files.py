@@ -1,4 +1,4 @@
-"""Which files to check, and their text: Python files, notebooks, directories, standard input."""
+"""Find the files to check and read them: Python files, notebooks, directories, standard input."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from stoker.errors import UsageError
 
 STDIN = "-"
 _SUFFIXES = (".py", ".ipynb", ".pyw")
-# Directories that hold no source of the project.
+# Directories that do not hold the project's own source.
 _SKIPPED = frozenset({"__pycache__", "node_modules", "venv", "build", "dist", "site-packages"})
 
 
 def discover(paths: Iterable[str]) -> list[str]:
-    """The files meant by these paths, each once, in order; directories are searched.
+    """Return the files that these paths name, each once and in order. Directories are searched.
 
     Raises:
         UsageError: a path does not exist.
@@ -45,10 +45,10 @@ def _list_under(top: str) -> Iterator[str]:
 
 
 def load(path: str, data: bytes | None = None) -> SourceModule:
-    """Read a file, to be parsed when its tree is asked for; `data` is its content where it has been read already.
+    """Read a file, unless `data` is its content. It is parsed when its tree is first used.
 
     Raises:
-        SourceError: it cannot be read or decoded, or is not a notebook.
+        SourceError: the file cannot be read or decoded, or is not a notebook.
     """
     if data is None and path == STDIN:
         data = sys.stdin.buffer.read()
@@ -60,10 +60,10 @@ def load(path: str, data: bytes | None = None) -> SourceModule:
 
 
 def read_text(path: str) -> str:
-    """The text of a Python file in the encoding it declares.
+    """Return the text of a Python file, decoded with the encoding it declares.
 
     Raises:
-        SourceError: it cannot be read or decoded.
+        SourceError: the file cannot be read or decoded.
     """
     try:
         return decode(path, Path(path).read_bytes())
@@ -88,7 +88,7 @@ def decode(path: str, data: bytes) -> str:
 
 
 def shorten_path(path: str) -> str:
-    """A path as people want to read it: relative to here when it is below."""
+    """Return a path for people to read: relative if it is below the working directory."""
     if path == STDIN:
         return path
     absolute = os.path.abspath(path)
@@ -97,7 +97,7 @@ def shorten_path(path: str) -> str:
 
 
 def project_root(start: str = ".") -> Path:
-    """The nearest directory above with a pyproject.toml or a repository, else the start itself."""
+    """Return the nearest directory, from `start` upwards, with a pyproject.toml or a repository; else `start`."""
     here = Path(start).resolve()
     for directory in (here, *here.parents):
         if (directory / "pyproject.toml").is_file() or (directory / ".git").exists():

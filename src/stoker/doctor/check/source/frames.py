@@ -1,4 +1,4 @@
-"""What runs at the moment: the function with its names, and the loops around it."""
+"""The state of what is being interpreted: a function with its names, and the loops around."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from stoker.doctor.check.source.values import Scope, Value
 
 @dataclass(eq=False)
 class LoopState:
-    """What one loop was seen to do in its quiet pass."""
+    """What a loop does, as seen so far."""
 
     node: ast.AST
-    # Runs inside a gradient tape, a model's forward pass or a graph: a part of the step, not a loop of steps.
+    # Whether it runs inside a gradient tape, a forward pass or a graph: a part of a step, not a loop of steps.
     within_step: bool = False
-    # Calls a model, a compiled step, an optimizer.
+    # Whether it calls a model, a compiled step or an optimizer.
     strong: bool = False
-    # Does so in the open, not only in a branch that looks rare.
+    # Whether it does so outside branches that look rare.
     often: bool = False
-    # Computes with tensors.
+    # Whether it computes with tensors.
     weak: bool = False
-    # Contains a loop of steps, here or in a function it calls.
+    # Whether it contains a loop of steps, directly or in a function it calls.
     inner_steps: bool = False
-    # Applies gradients.
+    # Whether it applies gradients.
     trains: bool = False
-    # Builds a model or an optimizer.
+    # Whether it builds a model or an optimizer.
     builds: bool = False
     builds_model: bool = False
     fits: bool = False
@@ -34,7 +34,7 @@ class LoopState:
 
 @dataclass(eq=False)
 class CallFrame:
-    """One function's run: its names, and how its code runs at the moment."""
+    """One run of a function: its names, and how its code runs at the moment."""
 
     module: SourceModule
     scope: Scope
@@ -43,11 +43,11 @@ class CallFrame:
     repeated: bool = False
     graph: bool = False
     presumed: FunctionNode | None = None
-    # The class whose method this is.
+    # The class that the method belongs to.
     info: ClassInfo | None = None
-    # Traced as part of a tf.function, so that Python effects happen only once.
+    # The tf.function that traces this code, so that Python side effects happen only once.
     traced: FunctionNode | ast.Lambda | None = None
-    # Runs for the elements of a pipeline.
+    # Whether it runs for each element of a pipeline.
     mapped: bool = False
     returns: list[Value] = field(default_factory=list)
     yields: list[Value] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Calls of the program's own functions: followed once per kind of arguments and circumstances, then remembered."""
+"""Follow calls of the program's own functions, once for each set of arguments and circumstances."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DEPTH = 12
 
 @dataclass(frozen=True, eq=False)
 class CallSummary:
-    """What a call of a function was found to do."""
+    """The result and the effects of a function call."""
 
     value: Value
     effects: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ class CallSummary:
 def call_function(
     m: Machine, function: Func, node: ast.Call, arguments: Arguments, *, graph: bool | None = None
 ) -> Value:
-    """Call a function of the program; `graph` says that the caller compiles it."""
+    """Call one of the program's functions; `graph` says that the caller compiles it."""
     compiled = function.compiled
     frame = m.frame
     if compiled is not None and not frame.graph:
@@ -67,7 +67,7 @@ def follow(
     graph: bool,
     traced: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None,
 ) -> CallSummary:
-    """Run a function's body with these names bound, or recall what it did before."""
+    """Run a function's body with these names bound, or reuse the summary of an equal call."""
     frame = m.frame
     hot, repeated = (frame.hot, frame.repeated) if not m.muted else (False, False)
     key = (
@@ -141,7 +141,7 @@ def _body(m: Machine, function: Func, frame: CallFrame) -> Value:
 
 
 def _replay(m: Machine, summary: CallSummary) -> None:
-    """What the callee did counts as done here."""
+    """Add a callee's effects to those of the caller and of the loops around the call."""
     effects = summary.effects
     m.effects |= effects
     here = m.loops[-1] if m.loops else None
@@ -154,7 +154,7 @@ def _replay(m: Machine, summary: CallSummary) -> None:
     here.strong |= strong
     here.often |= strong and not m.rare
     here.weak |= "+weak" in effects
-    # An evaluation every N steps makes no epochs of the loop around it.
+    # An evaluation every N steps does not turn the loop around it into an epoch loop.
     here.inner_steps |= "+steps" in effects and not m.rare
     here.fits |= "+fits" in effects
     for built, model in (("+builds", False), ("+builds_model", True)):
@@ -163,7 +163,7 @@ def _replay(m: Machine, summary: CallSummary) -> None:
 
 
 def _bind_names(m: Machine, function: Func, arguments: Arguments) -> dict[str, Value]:
-    """The callee's names at the start: parameters, defaults, and what `*args` and `**kwargs` collect."""
+    """Return the callee's names at its start: parameters, defaults, `*args` and `**kwargs`."""
     spec = function.node.args
     positional = [*spec.posonlyargs, *spec.args]
     values = [*function.partial, *arguments.by_position]
@@ -189,7 +189,7 @@ def _bind_names(m: Machine, function: Func, arguments: Arguments) -> dict[str, V
 
 
 def _guess_the_rest(m: Machine, function: Func, names: dict[str, Value]) -> None:
-    """Parameters that got no value are what their names and annotations say."""
+    """Guess the values of the remaining parameters from their names and annotations."""
     spec = function.node.args
     for argument in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
         if argument.arg not in names:
@@ -197,7 +197,7 @@ def _guess_the_rest(m: Machine, function: Func, names: dict[str, Value]) -> None
 
 
 def unknown_names(m: Machine, function: Func) -> dict[str, Value]:
-    """A function's names when no call was found: what its parameters' names and annotations suggest."""
+    """Return the names of a function for which no call was found, guessed from its parameters and annotations."""
     spec = function.node.args
     positional = [*spec.posonlyargs, *spec.args]
     names: dict[str, Value] = {}
@@ -211,7 +211,7 @@ def unknown_names(m: Machine, function: Func) -> dict[str, Value]:
 
 
 def compile_function(m: Machine, function: Value, node: ast.AST, arguments: Arguments | None) -> Value:
-    """`tf.function(f)` or `@tf.function`: the function, compiled."""
+    """Return the value of `tf.function(f)` or `@tf.function`."""
     signature = arguments is not None and "input_signature" in arguments.named
     relaxed = arguments is not None and bool(
         {"reduce_retracing", "experimental_relax_shapes"} & set(arguments.named)
@@ -226,18 +226,18 @@ def compile_function(m: Machine, function: Value, node: ast.AST, arguments: Argu
 
 
 def is_rebuilt(m: Machine) -> bool:
-    """Whether the loops around need a function of their own each time: they build models, or take no step."""
+    """Whether the loops around need a new function each time, since they build models or take no steps."""
     steps = any(loop.strong or loop.weak or loop.inner_steps for loop in m.loops)
     return any(_builds_model(loop) for loop in m.loops) or (bool(m.loops) and not steps)
 
 
 def _builds_model(loop: LoopState) -> bool:
-    """Whether each round builds its own model. A new optimizer alone does not count: it could be made once."""
+    """Whether each round builds its own model. A new optimizer does not count: one for all rounds would do."""
     return loop.builds_model or (loop.builds and guesses.binds_model(loop.node))
 
 
 def as_tensors(value: Value) -> Value:
-    """What a tf.function hands back for what its Python body returned."""
+    """Convert the value that a Python body returns to the one that its tf.function returns."""
     if isinstance(value, Seq):
         if value.items is not None:
             return replace(value, items=tuple(as_tensors(item) for item in value.items))
@@ -250,7 +250,7 @@ def as_tensors(value: Value) -> Value:
 
 
 def method(m: Machine, function: Func, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """A method of a function object: of a tf.function, `get_concrete_function` and the like."""
+    """Call a method of a function object, such as a tf.function's `get_concrete_function`."""
     if name == "get_concrete_function" and function.compiled is not None:
         fixed = replace(function.compiled, signature=True)
         return replace(function, compiled=fixed)

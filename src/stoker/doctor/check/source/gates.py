@@ -1,4 +1,4 @@
-"""Which branches run rarely: `if step % 100 == 0`, the first or last iteration, a clock, a debug switch."""
+"""Find branches that run rarely: `if step % 100 == 0`, the first or last iteration, a clock, a debug switch."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from stoker.doctor.check.source.values import UNKNOWN, Py, Value
 if TYPE_CHECKING:
     from stoker.doctor.check.source.machine import Machine
 
-# A few iterations at the start of a loop are not the loop.
+# A branch that runs in no more than this many iterations of a loop is rare.
 _FEW = 10
 _RARE_NAMES = re.compile(
     r"(^|_)(debug|done|terminated|truncated|terminal|finished|is_last|last_batch|last_step|first_batch|first_step"
     r"|is_first|should_log|log_now|do_log|should_stop|is_chief_log|interrupted)($|_)"
 )
 _RARE_CALLS = re.compile(r"(^|_)(should|is_time|time_to|every|trigger|needs)(_|$)|^(every|debug)")
-# What is not a number is no everyday event.
+# Branches that ask for NaN or infinity are rare.
 _BROKEN = frozenset({"isnan", "is_nan", "isinf", "is_inf"})
 _COMPARISONS: dict[str, type[ast.cmpop]] = {
     "equal": ast.Eq,
@@ -32,14 +32,14 @@ _COMPARISONS: dict[str, type[ast.cmpop]] = {
     "greater_equal": ast.GtE,
 }
 _INVERSE = {"body": "else", "else": "body", "": ""}
-# `step % 2 == 0` is every other step, which is often.
+# `step % 2 == 0` holds at every other step, which is not rare.
 _OFTEN = 2
 _REMAINDERS = ("mod", "floormod", "divmod")
 _CLOCKS = frozenset({"time", "perf_counter", "monotonic", "now", "process_time"})
 
 
 def find_rare_branch(m: Machine, test: ast.expr) -> str:
-    """`body` when the body runs rarely, `else` when the other branch does, else an empty string."""
+    """Return `body` if the body runs rarely, `else` if the other branch does, or an empty string."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return _INVERSE[find_rare_branch(m, test.operand)]
     if isinstance(test, ast.BoolOp):
@@ -71,7 +71,7 @@ def _combine(branches: list[str], *, all_of: bool) -> str:
 
 
 def _judge_call(m: Machine, test: ast.Call) -> str | None:
-    """`tf.logical_and(a, b)` and the like; what asks for a NaN; None for any other call."""
+    """Judge `tf.logical_and(a, b)` and the like, and tests for NaN. Return None for any other call."""
     name = last_name(test.func)
     if name in ("logical_and", "logical_or") and len(test.args) == 2:
         branches = [find_rare_branch(m, argument) for argument in test.args]
@@ -128,19 +128,19 @@ def _is_few(value: Value) -> bool:
 
 
 def modulo(m: Machine, node: ast.expr) -> bool | None:
-    """Whether a remainder is taken by something that is more than a step or two; None where none is taken."""
+    """Whether an expression takes a remainder by more than a step or two; None if it takes none."""
     by = _divisor(node)
     return None if by is None else not _is_often(_read_quietly(m, by))
 
 
 def runs_every_few(m: Machine, test: ast.expr) -> bool:
-    """`i % 5 == 0`: not at every step, as the generator of a WGAN, but again and again all the same."""
+    """Whether a test holds every few steps, as in `i % 5 == 0` for the generator of a WGAN."""
     by = _divisor(test)
     value = _read_quietly(m, by) if by is not None else UNKNOWN
     return isinstance(value, Py) and isinstance(value.usual, int) and 0 < value.usual <= _FEW
 
 
-# A test is looked at in every round of every loop around it.
+# Cached: a test is judged again in every pass of every loop around it.
 @functools.lru_cache(maxsize=4096)
 def _divisor(node: ast.expr) -> ast.expr | None:
     for child in ast.walk(node):
@@ -158,7 +158,7 @@ def _is_often(value: Value) -> bool:
 
 
 def _is_counted(m: Machine, side: ast.expr) -> bool:
-    """`state.n` of an unknown object, where the enclosing loop or function has `state.n += 1`."""
+    """Whether an expression is a counter: `state.n` where the enclosing loop or function has `state.n += 1`."""
     if not isinstance(side, ast.Attribute):
         return False
     around = m.frame.loops[-1] if m.frame.loops else m.frame.function
@@ -167,7 +167,7 @@ def _is_counted(m: Machine, side: ast.expr) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _find_counters(around: ast.AST) -> frozenset[str]:
-    """The attributes that a loop or function counts up."""
+    """Return the attributes that a loop or function counts up."""
     return frozenset(name for node in ast.walk(around) for name in _counts_up(node))
 
 
@@ -194,7 +194,7 @@ def _is_rare_name(m: Machine, test: ast.expr) -> bool:
     if isinstance(value, Py) and value.rare:
         return True
     if isinstance(value, Py) and value.usual and not value.varies:
-        # A debug switch that is on unless somebody turns it off.
+        # A debug switch that is on by default is not rare.
         return False
     if isinstance(test, ast.Call):
         return bool(_RARE_CALLS.search(last_name(test.func).lower()))
@@ -202,7 +202,7 @@ def _is_rare_name(m: Machine, test: ast.expr) -> bool:
 
 
 def initialises(test: ast.expr, body: list[ast.stmt]) -> bool:
-    """`if self.step is None: self.step = ...` and `if key not in steps: steps[key] = ...`: the first time only."""
+    """Whether a branch runs only the first time: `if self.x is None: self.x = ...`, `if k not in d: d[k] = ...`."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         held = test.operand
     elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is):
@@ -224,7 +224,7 @@ def initialises(test: ast.expr, body: list[ast.stmt]) -> bool:
 
 
 def resets_counter(test: ast.expr, body: list[ast.stmt]) -> bool:
-    """`if count >= 100: count = 0 ...`: a modulo in other words."""
+    """Whether a branch resets a counter, as in `if count >= 100: count = 0`. This is a modulo in other words."""
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.GtE, ast.Gt, ast.Eq)):
         return False
     name = last_name(test.left)

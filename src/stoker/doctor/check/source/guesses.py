@@ -1,6 +1,6 @@
-"""What a name suggests where nothing else is known: `model(x)` gives a tensor, `train_ds` is a pipeline.
+"""Guess from names where nothing else is known: `model(x)` gives a tensor, `train_ds` is a pipeline.
 
-Only used in files that import TensorFlow or Keras, and only where the analysis knows nothing better.
+Guesses are used only in files that import TensorFlow or Keras, and only if the analysis knows nothing better.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _DATASET = re.compile(r"(^|_)(ds|dataset|datasets)(\d*)($|_)|^(train|val|valid|t
 _STEP = re.compile(
     r"(^|_)(train|training|test|eval|update|optimize|learn)_?(step|batch|op|fn)|(^|_)step_fn$|^step$"
 )
-# A whole pass over the data, wherever it is called.
+# Names of functions that make a whole pass over the data, wherever they are called.
 _PASS = re.compile(
     r"(^|_)(train|run|fit|do|one|eval|evaluate|valid|validate|test|single)(_\w+)?_epoch($|_)"
     r"|^epoch_(pass|loop|train|run)$"
 )
-# One where the loop around it says that it counts epochs.
+# Names of functions that make one if the loop around them counts epochs.
 _PASS_OF_AN_EPOCH = re.compile(r"^(train|run|fit|learn|evaluate|validate|optimi[sz]e|play|rollout)($|_)")
 _NOT_A_CALL = re.compile(
     r"^(build|make|get|create|load|compile|save|init|parse|log|print|plot|write|add|set)_"
@@ -44,7 +44,7 @@ _NOT_A_CALL = re.compile(
 _NUMBER = re.compile(
     r"(^|_)(total|num|n|max|min|steps?|epochs?|count|size|len|length|rate|decay|lr|alpha|beta|gamma|eps|epsilon)($|_)"
 )
-# What a simulator's `step` is called on: it moves a world, it trains nothing.
+# Names of simulators: their `step` advances a simulated world and trains nothing.
 _SIMULATED = re.compile(r"(^|_)(envs?|environment|e|gym|game|sim|simulator|world)(\d*)($|_)")
 _RUNS = frozenset({"run", "experimental_run_v2"})
 _LOSS_SCALING = ("get_scaled_loss", "get_unscaled_gradients")
@@ -63,7 +63,7 @@ VARIABLES = frozenset(
 
 
 def parameter(m: Machine, argument: ast.arg) -> Value:
-    """A parameter that no call was seen to pass."""
+    """Guess the value of a parameter for which no call passes one."""
     annotation = ast.unparse(argument.annotation) if argument.annotation is not None else ""
     if annotation:
         known = _read_annotation(annotation)
@@ -99,7 +99,7 @@ def _read_annotation(annotation: str) -> Value | None:
 
 
 def guess_iterable(m: Machine, node: ast.expr) -> Value:
-    """What a loop over something unknown walks over, if its name says that it is a pipeline."""
+    """Guess what a loop walks over: a pipeline, if the name of the unknown iterable says so."""
     if m.frame.module.uses_tensors and _DATASET.search(last_name(node).lower()):
         return Dataset(source="?", element=Tensor(host=True), prefetched=True)
     return UNKNOWN
@@ -111,13 +111,13 @@ def names_count(node: ast.expr) -> bool:
 
 
 def binds_model(loop: ast.AST) -> bool:
-    """Whether a loop's body puts the result of some call into a name that says model or network."""
+    """Whether a loop's body binds the result of a call to a name that suggests a model."""
     assigned = (n for n in ast.walk(loop) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call))
     return any(_MODEL.search(last_name(target).lower()) for node in assigned for target in node.targets)
 
 
 def attribute(m: Machine, node: ast.Attribute) -> Value:
-    """An attribute of something unknown."""
+    """Guess the value of an attribute of an unknown object."""
     if not m.frame.module.uses_tensors:
         return UNKNOWN
     if node.attr in VARIABLES:
@@ -132,7 +132,7 @@ def attribute(m: Machine, node: ast.Attribute) -> Value:
 
 
 def _follow_passed_functions(m: Machine, arguments: Arguments) -> None:
-    """A function handed to something unknown inside a graph is, if it is called at all, called in that graph."""
+    """Follow the functions that are passed to an unknown call inside a graph: they can only be called in that graph."""
     if not m.frame.graph:
         return
     for value in arguments.values:
@@ -142,7 +142,7 @@ def _follow_passed_functions(m: Machine, arguments: Arguments) -> None:
 
 
 def call(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
-    """A call of something unknown."""
+    """Guess the result and the effects of an unknown call."""
     m.note("?")
     _follow_passed_functions(m, arguments)
     if not m.frame.module.uses_tensors:
@@ -156,7 +156,7 @@ def call(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
         return UNKNOWN
     if _STEP.search(name):
         m.work(strong=True)
-        # What a train step hands back is a loss or metrics, not yet read.
+        # A train step returns a loss or metrics, which the host has not read yet.
         return Tensor() if name.endswith("_step") and isinstance(node.func, ast.Name) else UNKNOWN
     if _MODEL.search(name) and arguments.positional:
         return _call_model(m, node, arguments)
@@ -167,7 +167,7 @@ def call(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def is_pass(m: Machine, name: str) -> bool:
-    """Whether the name of something unknown says that it takes many steps."""
+    """Whether the name of an unknown function says that it takes many steps."""
     if _STEP.search(name):
         return False
     epochs = bool(m.loops) and loops.counts_epochs(m.loops[-1].node)
@@ -183,7 +183,7 @@ def _call_model(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def method(m: Machine, name: str, receiver: ast.expr, node: ast.Call, arguments: Arguments) -> Value:
-    """A method of something unknown."""
+    """Guess the result and the effects of a method call on an unknown object."""
     m.note("?")
     module = m.frame.module
     if name in reads.SINKS and name != "write":

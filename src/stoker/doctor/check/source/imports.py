@@ -1,4 +1,4 @@
-"""Import statements: library names become canonical, project files are followed."""
+"""Run import statements: library names become canonical, project files are followed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run_import(m: Machine, node: ast.Import) -> None:
-    """`import a.b as c`."""
+    """Run `import a.b as c`."""
     names = m.frame.scope.names
     for alias in node.names:
         module = m.project.find(m.frame.module, alias.name)
@@ -30,7 +30,7 @@ def run_import(m: Machine, node: ast.Import) -> None:
 
 
 def run_import_from(m: Machine, node: ast.ImportFrom) -> None:
-    """`from a import b as c`, `from a import *`."""
+    """Run `from a import b as c` and `from a import *`."""
     dotted = node.module or ""
     module = m.project.find(m.frame.module, dotted, node.level)
     for alias in node.names:
@@ -44,7 +44,7 @@ def run_import_from(m: Machine, node: ast.ImportFrom) -> None:
 
 def _import_name(m: Machine, dotted: str, level: int, module: SourceModule | None, name: str) -> Value:
     if module is not None:
-        # Most imported names are never needed: reading the other file waits until one is.
+        # Read the other file only when one of its names is needed; most never are.
         return Lazy(m.frame.module, module, dotted, level, name)
     inner = m.project.find(m.frame.module, f"{dotted}.{name}" if dotted else name, level)
     if inner is not None:
@@ -53,7 +53,7 @@ def _import_name(m: Machine, dotted: str, level: int, module: SourceModule | Non
 
 
 def settle(m: Machine, lazy: Lazy) -> Value:
-    """What a lazily imported name means: a member of the file, or a file beside it."""
+    """Return the value of a lazily imported name: a member of the file, or a file of its package."""
     found = member(m, lazy.module, lazy.name)
     if found is not None:
         return found
@@ -73,25 +73,25 @@ def _star(m: Machine, dotted: str, module: SourceModule | None, level: int) -> N
 
 
 def member(m: Machine, module: SourceModule, name: str) -> Value | None:
-    """A top-level name of a project file."""
+    """Return the value of a top-level name of a project file."""
     interpret(m, module)
     found = module.scope.names.get(name)
     if isinstance(found, Lazy):
-        # Guards against two files that import a name from each other.
+        # Two files may import a name from each other.
         module.scope.names[name] = UNKNOWN
         found = module.scope.names[name] = settle(m, found)
     return found
 
 
 def interpret(m: Machine, module: SourceModule) -> None:
-    """Run the top level of another file quietly, once."""
+    """Run the top level of another file once, without emitting facts."""
     if module.interpreted:
         return
     module.interpreted = True
     try:
         body = module.tree.body
     except SourceError:
-        # Reported when that file itself is checked; for its importer it is just not known.
+        # The error is reported when that file itself is checked; here its names are just unknown.
         return
     loops, m.loops = m.loops, []
     with m.quietly(), m.inside(CallFrame(module, module.scope)):

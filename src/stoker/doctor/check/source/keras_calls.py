@@ -1,4 +1,4 @@
-"""Keras functions and classes: models, layers, losses, metrics, optimizers, data sets."""
+"""Calls of Keras: models, layers, losses, metrics, optimizers, data sets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stoker.doctor.check.source.values import (
 if TYPE_CHECKING:
     from stoker.doctor.check.source.machine import Machine
 
-# Module -> what its classes make.
+# The type of the objects that a module's classes make.
 _CLASSES = {
     "layers": "layer",
     "losses": "loss",
@@ -31,7 +31,7 @@ _CLASSES = {
     "callbacks": "callback",
     "applications": "model",
 }
-# Bytes of the training and of the test images of the well-known sets, as loaded (uint8).
+# Bytes of the training images and of the test images of well-known data sets, as loaded (uint8).
 _IMAGES = {
     "mnist": (47_040_000, 7_840_000),
     "fashion_mnist": (47_040_000, 7_840_000),
@@ -50,7 +50,7 @@ _LOADERS = frozenset(
 
 
 def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """Call something of Keras."""
+    """Call a function or class of Keras."""
     m.emit_call(name, node, arguments)
     parts = name.split(".")
     area, last = (parts[1] if len(parts) > 2 else ""), parts[-1]

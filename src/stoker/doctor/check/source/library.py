@@ -1,4 +1,4 @@
-"""Calls of library functions: what comes back, what is read, what runs on the device."""
+"""Calls of library functions: what they return, what they read, what they run on the device."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CONVERSIONS = frozenset(
     {"tf.convert_to_tensor", "tf.constant", "tf.cast", "keras.ops.convert_to_tensor", "tf.identity"}
 )
 _FROM_HOST = frozenset({"tf.convert_to_tensor", "keras.ops.convert_to_tensor"})
-# Functions of these modules work on the data's way in, on the host.
+# Functions of these modules prepare data on the host.
 _HOST_MODULES = ("tf.io.", "tf.strings.", "tf.image.", "tf.audio.")
 _HOST_FUNCTIONS = frozenset({"tf.shape", "tf.rank", "tf.size"})
 _NO_TENSOR = (
@@ -74,7 +74,7 @@ _DTYPES = tuple(
     f"tf.{name}."
     for name in ("float32", "float64", "float16", "bfloat16", "int32", "int64", "string", "bool")
 )
-# Functions at the top of the module that have nothing to do with tensors' values.
+# Functions of `tf` itself that do not use the values of tensors.
 _PLAIN = frozenset(
     f"tf.{name}"
     for name in (
@@ -100,7 +100,7 @@ _PLAIN = frozenset(
         "grad_pass_through",
     )
 )
-# Functions whose arguments are data. Others take indices, axes, shapes and the like as well, which NumPy often makes.
+# Functions whose arguments are all data. Others also take indices, axes or shapes, often made with NumPy.
 _ON_DATA = ("tf.nn.", "tf.linalg.", "tf.reduce_", "tf.math.", "tf.losses.")
 _ON_DATA_TOO = frozenset(
     f"tf.{name}"
@@ -121,7 +121,7 @@ _ON_DATA_TOO = frozenset(
         "tensordot",
     )
 )
-# What `tensorflow.compat.v1` has besides that is the same in version 2.
+# Other functions of `tensorflow.compat.v1` that are the same in version 2.
 _IN_BOTH_VERSIONS = frozenset(
     {
         "argmax",
@@ -147,11 +147,11 @@ _IN_BOTH_VERSIONS = frozenset(
         "zeros_like",
     }
 )
-# Arguments that say how, not on what.
+# Arguments that say how to compute, not on what.
 _HOW = frozenset(
     {"axis", "axes", "name", "strides", "padding", "dilations", "ksize", "depth_radius", "num_segments"}
 )
-# Evaluated once, while the graph is traced: the value is frozen into it.
+# Functions that are evaluated once, while a graph is traced; the graph keeps the value.
 _FROZEN = ("np.random.", "random.", "time.", "datetime.", "uuid.")
 _CONTROL = frozenset(
     {"tf.while_loop", "tf.cond", "tf.map_fn", "tf.scan", "tf.vectorized_map", "tf.switch_case"}
@@ -159,7 +159,7 @@ _CONTROL = frozenset(
 _PY_FUNCTIONS = frozenset(
     {"tf.py_function", "tf.numpy_function", "tf1.py_func", "tf.py_func", "tf1.py_function"}
 )
-# They call the function they are given again and again, from Python.
+# Functions that call their argument repeatedly, from Python.
 _MINIMIZERS = frozenset(
     f"scipy.optimize.{name}"
     for name in (
@@ -187,7 +187,7 @@ Handler = Callable[["Machine", str, ast.Call, Arguments], Value]
 
 def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
     """Call a library function by its canonical name."""
-    # At the end of the shape, it makes no difference whether an element or a batch gets one more dimension.
+    # A new dimension at the end of the shape does the same to a batch as to an element.
     at_end = name == "tf.expand_dims" and arguments.const(1, "axis") == -1
     m.note(f"{name}(axis=-1)" if at_end else name)
     if m.frame.hot and name.startswith(("builtins.print", "builtins.open", "wandb.", "logging.")):
@@ -205,7 +205,7 @@ def call(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
 def _side_effects(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
     if name == "builtins.print":
         words = " ".join(str(v.const).lower() for v in arguments.by_position if isinstance(v, Py))
-        # Printing "Tracing ..." is how people watch for retraces: it is meant to happen only then.
+        # People print "Tracing ..." to notice retraces: it is meant to run only while tracing.
         if "trac" not in words and "compil" not in words:
             m.side_effect(node, "`print` runs")
     elif name.startswith(_FROZEN) and not name.startswith(("random.seed", "np.random.seed", "time.sleep")):
@@ -244,7 +244,7 @@ def _tensorflow(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
 
 
 def _version_1(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """An operation of `tensorflow.compat.v1` in a program that runs eagerly."""
+    """Call an operation of `tensorflow.compat.v1`. In an eager program, many are the same as in version 2."""
     same = f"tf.{name.removeprefix('tf1.')}"
     known = same.startswith(_ON_DATA) or same in _ON_DATA_TOO or same.removeprefix("tf.") in _IN_BOTH_VERSIONS
     if m.frame.module.builds_graphs or not known:
@@ -253,13 +253,13 @@ def _version_1(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> V
 
 
 def _data_of(m: Machine, arguments: Arguments) -> Arguments:
-    """The arguments that an operation computes on, less those that may be tensors after all."""
+    """Return the arguments that an operation computes on, without those that may be tensors."""
     named = {key: pair for key, pair in arguments.named.items() if key not in _HOW}
     return Arguments([pair for pair in arguments.positional if not _is_half_known(m, pair[0])], named)
 
 
 def _is_half_known(m: Machine, expression: ast.expr) -> bool:
-    """`gradient * p` of something unknown and an ndarray: inside an operation the unknown is probably a tensor."""
+    """Whether an expression combines an unknown and an ndarray, as `gradient * p`: the unknown may be a tensor."""
     if not isinstance(expression, ast.BinOp):
         return False
     with m.quietly():
@@ -291,7 +291,7 @@ def _conversion(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
 
 
 def _is_open(value: Value) -> bool:
-    """Its type is unknown, or what the list holds: a tensor would not be converted again."""
+    """Whether the type of a value, or of all items of a list, is unknown. A tensor would not be converted again."""
     if isinstance(value, Seq) and value.kind in ("list", "tuple"):
         return bool(value.items) and all(map(_is_open, value.items or ()))
     return value is UNKNOWN
@@ -310,7 +310,7 @@ def _function(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Va
 
 
 def _maker(type_: str) -> Handler:
-    """A call that gives a library object of this type."""
+    """Return a handler for calls that make a library object of this type."""
     return lambda m, name, node, arguments: Thing(type_, name, node)
 
 
@@ -330,7 +330,7 @@ def _py_function(m: Machine, name: str, node: ast.Call, arguments: Arguments) ->
     if isinstance(function, Func):
         names = functions.unknown_names(m, function)
         traced, m.frame.traced = m.frame.traced, None
-        # Runs in Python by intent: a read there is what it is for.
+        # It runs in Python on purpose, so reads inside it are not stalls.
         with m.running(hot=False, repeated=False, graph=False):
             functions.follow(m, function, names, graph=False, traced=None)
         m.frame.traced = traced
@@ -338,7 +338,7 @@ def _py_function(m: Machine, name: str, node: ast.Call, arguments: Arguments) ->
 
 
 def _minimize(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """An objective handed to an optimizer of SciPy: each evaluation is a step, and its tape a train step's."""
+    """Run an objective passed to an optimizer such as SciPy's: each evaluation is a train step."""
     given = [v for v in (arguments.get(0, "fun"), arguments.get(99, "jac")) if isinstance(v, Func)]
     host = name.startswith("scipy.")
     passed = Arguments.at(node, Array() if host else Tensor())
@@ -373,7 +373,7 @@ def _partial(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Val
 
 
 def _repeat(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """`itertools.cycle(dataset)` and the like walk over what they are given."""
+    """Return what `itertools.cycle(dataset)` and the like walk over: their argument."""
     over = arguments.get(0, "iterable") or UNKNOWN
     return Seq("generator", element=loops.walk(over).element, source=over)
 

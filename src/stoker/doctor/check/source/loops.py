@@ -1,7 +1,7 @@
-"""Loops: what they walk over, and whether one iteration is one step.
+"""Find out what loops walk over, and whether one iteration is one step.
 
-A loop of steps walks over batches, or calls a model or a compiled step itself. A loop around such a loop is an
-epoch loop: what it does beside the inner loop happens once an epoch and costs nothing worth reporting.
+A loop of steps walks over batches, or calls a model or a compiled step directly. A loop around such a loop is an
+epoch loop: its other work happens once an epoch and costs too little to report.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from stoker.doctor.check.source.values import (
 if TYPE_CHECKING:
     from stoker.doctor.check.source.machine import Machine
 
-# A loop of so few iterations is not worth a report.
+# A loop of no more than this many iterations is not worth reporting.
 _SHORT = 3
-# An inner loop of so few rounds, such as the critic's in a WGAN, is a part of its outer loop's step.
+# An inner loop of at most this many rounds, such as the critic's in a WGAN, is a part of the outer loop's step.
 _FEW_INSIDE = 8
 _EPOCHS = re.compile(r"epoch|fold|trial|\bep\b|repeat|run")
-# `take(k)` of so few batches is a look at the data.
+# `take(k)` of at most this many batches is only a look at the data.
 LOOK = 20
-# What is walked over when a loop goes through the parts of a model rather than through steps.
+# Elements of loops that go through the parts of a model rather than through steps.
 _PARTS = frozenset({"layer", "metric", "model", "optimizer", "callback"})
 
 
@@ -49,15 +49,15 @@ class Walk:
     length: int | None = None
     # The other pipelines that `zip` walks over at the same time.
     beside: tuple[Dataset, ...] = ()
-    # The loop goes through layers, variables or gradients: a part of one step.
+    # Whether the loop goes through layers, variables or gradients, and so is a part of one step.
     parts: bool = False
-    # The loop counts or waits: `range`, `while`. Tensor work alone makes such a loop one of steps, while a walk
-    # over a list of a few things is not.
+    # Whether the loop counts or waits (`range`, `while`). Such a loop is one of steps if it computes with tensors
+    # at all; a walk over a short list is not.
     counts: bool = False
 
 
 def walk(value: Value) -> Walk:
-    """Look through `enumerate`, `zip`, `tqdm` and `iter` for what is walked over."""
+    """Return what a loop over a value walks over, inside `enumerate`, `zip`, `tqdm` and `iter`."""
     if isinstance(value, Thing) and value.type == "progress":
         return walk(value.about.get("over", UNKNOWN))
     if isinstance(value, Thing) and value.type == "iterator":
@@ -92,7 +92,7 @@ def _is_part(element: Value) -> bool:
 
 
 def count_taken(dataset: Dataset) -> int | None:
-    """How many elements `take` leaves of a pipeline, None for all."""
+    """Return the number of elements that `take` leaves of a pipeline; None means all."""
     for stage in reversed(dataset.stages):
         if stage.name == "take" and isinstance(stage.argument, Py) and isinstance(stage.argument.const, int):
             return stage.argument.const if stage.argument.const >= 0 else None
@@ -102,8 +102,8 @@ def count_taken(dataset: Dataset) -> int | None:
 
 
 def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once: bool = False) -> None:
-    """Run a loop's body: quietly first, then knowing what kind of loop it is."""
-    # A compiled function may walk over the whole dataset: then it is its loop that steps.
+    """Run a loop's body twice: first without emitting facts, to see what kind of loop it is, then with them."""
+    # A compiled function may walk over a whole dataset: its loop is then the loop of steps.
     within_step = m.within_step if over.dataset is None else m.tapes > 0 or m.forwards > 0
     loop = LoopState(node, within_step=within_step)
     in_graph_only = m.frame.graph and not m.tapes and not m.forwards
@@ -131,7 +131,7 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
         m.loops.pop()
         m.frame.loops.pop()
         if in_graph_only and loop.trains:
-            # A compiled function that trains many times in one call: `for _ in tf.range(steps): ...`.
+            # A compiled function trains many times in one call: `for _ in tf.range(steps): ...`.
             loop.within_step = False
         _hand_up(m, loop, over, once)
 
@@ -139,8 +139,8 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
 def is_steps(loop: LoopState, over: Walk, *, nested: bool = False) -> bool:
     """Whether one iteration of the loop is one step.
 
-    The outermost loop around steps is an epoch loop. Further in, a loop that steps and also calls something
-    that loops (an agent that acts and then replays) is still one of steps, unless it says that it counts epochs.
+    The outermost loop around a loop of steps is an epoch loop. A nested loop that steps and also calls a loop of
+    steps (an agent acts, then replays) is a loop of steps, unless its variable says that it counts epochs.
     """
     if over.dataset is not None:
         return loop.strong or loop.weak
@@ -150,7 +150,7 @@ def is_steps(loop: LoopState, over: Walk, *, nested: bool = False) -> bool:
 
 
 def counts_epochs(node: ast.AST) -> bool:
-    """Whether a loop's own name for its turns says that each is a pass over the data, or more."""
+    """Whether the name of a loop's variable says that each iteration is at least one pass over the data."""
     return bool(_EPOCHS.search(_target(node)))
 
 
@@ -159,7 +159,7 @@ def _target(node: ast.AST) -> str:
 
 
 def is_short(loop: LoopState, over: Walk) -> bool:
-    """Whether the loop ends after a few iterations, or is a look at a few batches."""
+    """Whether the loop ends after a few iterations, or only looks at a few batches."""
     if over.dataset is not None and over.length is not None:
         return over.length <= LOOK
     return over.length is not None and over.length <= _SHORT
@@ -172,14 +172,14 @@ def _circumstances(m: Machine, loop: LoopState, over: Walk, once: bool) -> tuple
     if over.parts:
         return frame.hot, True
     if is_steps(loop, over, nested=len(m.loops) > 1) and not _is_beside_steps(m, loop, over):
-        # A function nobody was seen to call may be meant for a graph, unless it steps or reads by itself.
+        # A function without seen callers may be meant for a graph, unless it steps or reads tensors itself.
         certain = loop.strong or over.dataset is not None or frame.presumed is None or _is_eager(m)
         return certain, True
     return frame.hot and not loop.inner_steps, True
 
 
 def _is_beside_steps(m: Machine, loop: LoopState, over: Walk) -> bool:
-    """Whether it does light work in an epoch whose steps another loop takes: `for i in range(len(images)): ...`."""
+    """Whether the loop does light work in an epoch whose steps another loop takes: `for i in range(len(images))`."""
     light = over.dataset is None and not loop.strong
     return light and any(outer.inner_steps for outer in m.loops[:-1])
 
@@ -193,7 +193,7 @@ def _is_eager(m: Machine) -> bool:
 
 
 def _hand_up(m: Machine, loop: LoopState, over: Walk, once: bool) -> None:
-    """Tell the loop around what this one did."""
+    """Record what a loop did in the loop around it."""
     steps = (is_steps(loop, over) and (loop.strong or over.dataset is not None)) or loop.inner_steps
     few = over.length is not None and over.dataset is None and over.length <= _FEW_INSIDE
     part_of_a_step = loop.within_step or over.parts or once or is_short(loop, over) or few
@@ -204,18 +204,18 @@ def _hand_up(m: Machine, loop: LoopState, over: Walk, once: bool) -> None:
     outer = m.loops[-1]
     outer.fits |= loop.fits
     if steps and not part_of_a_step:
-        # A loop that runs now and then, such as an evaluation every N steps, makes no epochs of the loop around it.
+        # A loop that runs rarely, such as an evaluation every N steps, does not turn the one around into an epoch loop.
         outer.inner_steps |= not m.rare
         return
     outer.strong |= loop.strong
     outer.often |= loop.strong and not m.rare
-    # Light work on the elements of something unknown may be one step each: it says nothing of the loop around.
+    # Each element of something unknown may be one step, so light work on it says nothing about the loop around.
     outer.weak |= loop.weak and (part_of_a_step or over.counts)
     outer.inner_steps |= loop.inner_steps and not m.rare
 
 
 def _merge(m: Machine, before: dict[str, Value]) -> None:
-    """After a loop, a name may still hold what it held before it."""
+    """Join the values that names hold after a loop with those before it, since the body may not have run."""
     names = m.frame.scope.names
     for name, old in before.items():
         new = names.get(name)
@@ -224,7 +224,7 @@ def _merge(m: Machine, before: dict[str, Value]) -> None:
 
 
 def always_leaves(body: list[ast.stmt]) -> bool:
-    """Whether the body's first pass is its last: it ends in an unconditional `break` or `return`."""
+    """Whether the loop ends in its first pass, with an unconditional `break` or `return`."""
     return bool(body) and isinstance(body[-1], (ast.Break, ast.Return)) and not _continues(body)
 
 

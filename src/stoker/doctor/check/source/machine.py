@@ -1,7 +1,7 @@
-"""The interpreter that runs a program over values it knows by type only, and notes what happens.
+"""An abstract interpreter: it goes through a program knowing only the types of values, and emits facts.
 
-It follows calls into the program's own functions, runs each loop once quietly to see what the loop does and
-once more with that knowledge, and emits facts on the way. It never runs the program's code.
+It follows calls into the program's own functions. It goes through each loop twice: once quietly, to see what
+the loop does, and once with that knowledge. It never executes the program's code.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from stoker.doctor.check.source.module import ClassInfo, FunctionNode, SourceMod
 from stoker.doctor.check.source.project import Project
 from stoker.doctor.check.source.values import UNKNOWN, Func, Value
 
-# A file that takes more than this many steps to interpret is followed no deeper: time matters more than the
-# last finding in ten thousand generated lines.
+# After this many steps, a file is not followed any deeper: time matters more than the last finding in ten
+# thousand generated lines.
 _BUDGET = 150_000
 
 
@@ -29,23 +29,23 @@ class Machine:
 
     def __init__(self, project: Project, main: SourceModule) -> None:
         self.project = project
-        # The file being checked; others are only followed into.
+        # The file being checked. Other files are interpreted only as far as it calls into them.
         self.main = main
         self.facts: list[Fact] = []
         self.muted = 0
         self.tapes = 0
-        # How many forward passes of models we are in.
+        # The number of open forward passes of models.
         self.forwards = 0
-        # How many rare branches of the innermost loop we are in.
+        # The number of open rare branches in the innermost loop.
         self.rare = 0
-        # In a branch that sets something up the first time.
+        # The number of open branches that run only the first time, to set something up.
         self.initialising = 0
         self.depth = 0
         self.budget = _BUDGET
         self.loops: list[LoopState] = []
-        # Canonical names of what was called, for the function being followed.
+        # The effects of the function being followed: canonical names of its calls, and markers such as "+steps".
         self.effects: set[str] = set()
-        # Tapes whose gradients nobody applied yet, with the loop they ran in.
+        # Tapes whose gradients have not been applied yet, each with the loop it ran in.
         self.pending: list[tuple[LoopState | None, TapeStep]] = []
         self.memo: dict[object, CallSummary] = {}
         self.active: set[object] = set()
@@ -61,7 +61,7 @@ class Machine:
         return handler(self, node) if handler is not None else UNKNOWN
 
     def block(self, body: Sequence[ast.stmt]) -> bool:
-        """Run statements; whether control certainly leaves before their end."""
+        """Run statements. Return whether control certainly leaves before their end."""
         return statements.run_block(self, body)
 
     def call(self, function: Value, node: ast.Call, arguments: Arguments) -> Value:
@@ -69,7 +69,7 @@ class Machine:
         return calls.call(self, function, node, arguments)
 
     def at(self, node: ast.AST) -> At:
-        """This place, as it runs now."""
+        """Return this place, with how it runs at the moment."""
         frame = self.frame
         return At(
             frame.module,
@@ -84,7 +84,7 @@ class Machine:
         )
 
     def emit(self, fact: Fact) -> None:
-        """Keep a fact, unless this is a quiet pass."""
+        """Record a fact, unless this is a quiet pass."""
         if not self.muted:
             self.facts.append(fact)
 
@@ -97,25 +97,25 @@ class Machine:
         *,
         loop_fits: bool = False,
     ) -> None:
-        """Keep the fact that a library function, or a method of a library object, is called."""
+        """Record a call of a library function or of a library object's method."""
         given = arguments.by_position, arguments.by_name
         self.emit(Call(self.at(node), name, node, receiver, *given, loop_fits))
 
     def note(self, effect: str) -> None:
-        """Remember that something was called, for those who ask what a function does."""
+        """Add an effect to those of the function being followed."""
         self.effects.add(effect)
 
     def side_effect(self, node: ast.AST, how: str) -> None:
-        """Python does something here that a graph does only while it is traced.
+        """Record a Python side effect that a graph has only while it is traced.
 
-        Setting something up the first time is what tracing is for.
+        Code that sets something up the first time is exempt: it is meant to run only while tracing.
         """
         traced = self.frame.traced
         if traced is not None and not self.initialising:
             self.emit(SideEffect(self.at(node), how, traced))
 
     def work(self, *, strong: bool) -> None:
-        """The program computes on the device here."""
+        """Note that the program computes on the device here."""
         self.effects.add("+strong" if strong else "+weak")
         if self.loops:
             loop = self.loops[-1]
@@ -124,24 +124,24 @@ class Machine:
             loop.weak |= not strong
 
     def steps_inside(self) -> None:
-        """Something is called here that takes many steps: what happens beside it happens once an epoch."""
+        """Note a call that takes many steps: the loop around it is then an epoch loop."""
         self.effects.add("+steps")
         if self.loops:
             self.loops[-1].inner_steps |= not self.rare
 
     def builds(self, *, model: bool) -> None:
-        """The program makes a model or an optimizer here."""
+        """Note that the program makes a model or an optimizer here."""
         self.effects.add("+builds_model" if model else "+builds")
         for loop in self.loops:
             loop.builds = True
             loop.builds_model |= model
 
     def tape(self, node: ast.AST) -> None:
-        """A gradient tape was recorded here."""
+        """Note that a gradient tape is recorded here."""
         self.pending.append((self.loops[-1] if self.loops else None, TapeStep(self.at(node))))
 
     def apply_gradients(self) -> None:
-        """Gradients are applied: the tapes of this iteration, or of one around it, belong to a train step."""
+        """Note that gradients are applied: the tapes of this iteration, or of one around it, belong to a train step."""
         if self.loops:
             self.loops[-1].trains = True
         open_loops: list[LoopState | None] = [*self.loops] if self.loops else [None]
@@ -152,7 +152,7 @@ class Machine:
 
     @property
     def within_step(self) -> bool:
-        """Whether what runs now is a part of one step: of a tape, a forward pass, a graph."""
+        """Whether the current code is a part of one step: inside a tape, a forward pass or a graph."""
         return self.tapes > 0 or self.forwards > 0 or self.frame.graph
 
     @contextmanager
@@ -199,6 +199,6 @@ class Machine:
             self.depth -= 1
 
     def spend(self) -> bool:
-        """Take one step out of the budget; whether there is any left."""
+        """Take one step from the budget. Return whether any is left."""
         self.budget -= 1
         return self.budget > 0

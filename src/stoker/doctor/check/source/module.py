@@ -37,12 +37,12 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class SourceError(StokerError):
-    """A file cannot be read or does not parse; the message is one line with its place."""
+    """A file cannot be read or parsed. The message is one line that says where."""
 
 
 @dataclass(eq=False)
 class ClassInfo:
-    """A class of the program. Attributes are joined over all its objects and methods."""
+    """One of the program's classes. The values of an attribute are joined over all objects and methods."""
 
     node: ast.ClassDef
     module: SourceModule
@@ -56,7 +56,7 @@ class ClassInfo:
 
 @dataclass(eq=False)
 class SourceModule:
-    """One file, parsed when its tree is first asked for. `scope` is filled when its top level has been interpreted."""
+    """One file, parsed when its tree is first used. `scope` is filled once its top level has been interpreted."""
 
     path: str
     text: str
@@ -68,22 +68,22 @@ class SourceModule:
     cells: tuple[Cell, ...] | None = None
     # How many imports away from the file being checked.
     distance: int = 0
-    # A star import of another file of the project brings TensorFlow along.
+    # Whether an import of another file of the project brings TensorFlow along.
     lent_tensors: bool = False
-    # Holds the tree once it is parsed; shared by all modules of the same text.
+    # The tree, once the text is parsed. All modules of the same text share this list.
     _parsed: list[ast.Module] = field(default_factory=list)
     _lines: list[str] | None = None
     _parents: dict[ast.AST, ast.AST] | None = None
 
     def copy_fresh(self) -> SourceModule:
-        """The same file with nothing interpreted yet."""
+        """Return a copy of the file with nothing interpreted yet."""
         return SourceModule(self.path, self.text, self.imports, cells=self.cells, _parsed=self._parsed)
 
     def validate(self) -> None:
-        """Make sure that it is valid Python; this takes less time than building a tree.
+        """Check that the text is valid Python. This takes less time than building a tree.
 
         Raises:
-            SourceError: it is not.
+            SourceError: the text is not valid Python.
         """
         if not self._parsed:
             _parse(self.path, lambda: symtable.symtable(self.text, self.path, "exec"))
@@ -117,12 +117,12 @@ class SourceModule:
 
     @property
     def uses_tensors(self) -> bool:
-        """Whether the file imports TensorFlow or Keras; `from helper import *` may bring them too."""
+        """Whether the file imports TensorFlow or Keras, perhaps through `from helper import *`."""
         return self.lent_tensors or not TENSOR_ROOTS.isdisjoint(self.imports)
 
     @functools.cached_property
     def builds_graphs(self) -> bool:
-        """Whether it is written for TensorFlow 1: its code builds a graph, and a session runs it."""
+        """Whether the file is written for TensorFlow 1: its code builds a graph that a session runs."""
         return bool(_GRAPH_MODE.search(self.text)) and not _EAGER_MODE.search(self.text)
 
     def imports_any(self, *roots: str) -> bool:
@@ -130,19 +130,19 @@ class SourceModule:
         return not self.imports.isdisjoint(roots)
 
     def find_enclosing(self, node: ast.AST, *types: type[ast.AST]) -> ast.AST | None:
-        """The nearest node around this one of one of these types."""
+        """Return the nearest enclosing node of one of these types."""
         parent = self.parents.get(node)
         while parent is not None and not isinstance(parent, types):
             parent = self.parents.get(parent)
         return parent
 
     def segment(self, node: ast.AST) -> str:
-        """The source text of a node."""
+        """Return the source text of a node."""
         return ast.get_source_segment(self.text, node) or ""
 
 
 def split_lines(text: str) -> list[str]:
-    """Lines as Python's parser counts them: form feeds and the like do not end one."""
+    """Split a text into lines as Python's parser does: a form feed, for example, does not end a line."""
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
@@ -150,7 +150,7 @@ def parse(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> Source
     """Parse one file's text.
 
     Raises:
-        SourceError: it is not valid Python.
+        SourceError: the text is not valid Python.
     """
     module = make_module(path, text, cells)
     assert module.tree
@@ -158,14 +158,14 @@ def parse(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> Source
 
 
 def make_module(path: str, text: str, cells: tuple[Cell, ...] | None = None) -> SourceModule:
-    """One file, to be parsed when somebody asks for its tree: most files of a project have no TensorFlow in them."""
+    """Make a module that is parsed only when its tree is used: most files of a project do not use TensorFlow."""
     return SourceModule(path, text, _imported_roots(text), cells=cells)
 
 
 def _parse(path: str, read: Callable[[], T]) -> T:
     try:
         with warnings.catch_warnings():
-            # Invalid escapes in the checked program are not our news to bring.
+            # Do not show warnings about the checked program, such as for invalid escapes.
             warnings.simplefilter("ignore")
             return read()
     except SyntaxError as error:
@@ -177,11 +177,11 @@ def _parse(path: str, read: Callable[[], T]) -> T:
 
 
 def _imported_roots(text: str) -> frozenset[str]:
-    """Top-level packages the file imports, wherever it does. By text: even parsing takes far longer."""
+    """Return the top-level packages that a file imports anywhere. Search the text: parsing takes far longer."""
     found = frozenset(_roots(text))
     if TENSOR_ROOTS.isdisjoint(found):
         return found
-    # The examples in a library's docstrings import TensorFlow too.
+    # Ignore imports in strings and comments, such as examples in docstrings.
     return frozenset(_roots(_NOT_CODE.sub("", text)))
 
 
@@ -194,7 +194,7 @@ def _roots(text: str) -> Iterator[str]:
 
 
 def _root(dotted: str) -> str:
-    # TensorFlow's own internals say nothing in the public vocabulary; nor do Keras's.
+    # Files of TensorFlow and Keras themselves import internals, whose names mean nothing to the analysis.
     if f"{dotted}.".startswith(_INTERNALS) and not dotted.startswith("tensorflow.python.keras"):
         return "tensorflow.python"
     if dotted.startswith("keras.src"):

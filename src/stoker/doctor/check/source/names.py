@@ -1,15 +1,15 @@
-"""Canonical names of library objects: however a program imports it, `tf.function` is `tf.function`."""
+"""Canonical names of library objects: `tf.function` has the same name however a program imports it."""
 
 from __future__ import annotations
 
 import ast
 
-# The spelling of a module's dotted prefix -> the one the analysis uses. The longest prefix wins.
+# Prefixes of dotted names, with the spelling that the analysis uses. The longest prefix wins.
 _PREFIXES = {
     "tensorflow": "tf",
     "tensorflow.compat.v2": "tf",
     "tensorflow.compat.v1": "tf1",
-    # TensorFlow's own insides are another vocabulary, not the public one.
+    # The names inside TensorFlow are not its public names.
     "tensorflow.python": "tf_internal",
     "tensorflow.python.keras": "keras",
     "tensorflow.keras": "keras",
@@ -26,7 +26,7 @@ _PREFIXES = {
     "tensorflow_addons": "tfa",
     "tensorflow_probability": "tfp",
     "tf.keras": "keras",
-    # Short names TensorFlow gives to parts of Keras.
+    # Short names that TensorFlow gives to parts of Keras.
     "tf.optimizers": "keras.optimizers",
     "tf.losses": "keras.losses",
     "tf.metrics": "keras.metrics",
@@ -52,16 +52,16 @@ _PREFIXES = {
 }
 _DEPTH = max(prefix.count(".") for prefix in _PREFIXES) + 1
 
-# Libraries whose presence makes a module worth reading.
+# A file is worth analysing if it imports one of these.
 TENSOR_ROOTS = frozenset({"tensorflow", "keras", "tf_keras", "tensorflow_core", "tensorflow_datasets"})
-# Their names are never looked for among the project's own files.
+# Names that are never looked up among the project's own files.
 LIBRARY_ROOTS = TENSOR_ROOTS | {"numpy", "tensorflow_addons", "tqdm", "torch", "sklearn"}
 
 _cache: dict[str, str] = {}
 
 
 def find_canonical_name(dotted: str) -> str:
-    """The canonical spelling of a library name, e.g. `tensorflow.compat.v2.keras.Model` -> `keras.Model`."""
+    """Return the canonical spelling of a library name: `tensorflow.compat.v2.keras.Model` -> `keras.Model`."""
     known = _cache.get(dotted)
     if known is None:
         known = dotted
@@ -84,7 +84,7 @@ def _replace_prefix(dotted: str) -> str:
 
 
 def dotted_name(node: ast.AST) -> str:
-    """`a.b.c` for such an expression, else an empty string."""
+    """Return `a.b.c` for an expression of that form, else an empty string."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -96,7 +96,7 @@ def dotted_name(node: ast.AST) -> str:
 
 
 def last_name(node: ast.AST) -> str:
-    """The name a reader would call this expression by: `self.model` -> `model`, `nets[0]` -> `nets`."""
+    """Return the name that a reader would use for an expression: `self.model` -> `model`, `nets[0]` -> `nets`."""
     while isinstance(node, (ast.Subscript, ast.Starred)):
         node = node.value
     if isinstance(node, ast.Attribute):
@@ -105,7 +105,7 @@ def last_name(node: ast.AST) -> str:
 
 
 def bindings(scope: ast.AST, name: str) -> list[ast.AST]:
-    """Every place in a scope that gives a name a value or declares it to be another scope's."""
+    """Return every node of a scope that binds a name, or declares it as global or nonlocal."""
     return [node for node in ast.walk(scope) if _binds(node, name)]
 
 

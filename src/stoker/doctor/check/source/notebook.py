@@ -1,4 +1,4 @@
-"""Notebooks as one Python text: code cells in order, magics and shell lines made harmless, lines kept."""
+"""Join a notebook's code cells into one Python text of as many lines, with magics and shell lines neutralized."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from stoker.doctor.check.source.module import SourceError
 
-# Cell magics after which the rest of the cell is still Python.
+# Cell magics that leave the rest of the cell Python.
 _PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "script python", "python", "python3"})
 _ASSIGNED = re.compile(r"^(\s*[\w.,\s\[\]]+=\s*)[!%].*$")
 
@@ -23,10 +23,10 @@ class Cell:
 
 
 def read_cells(path: str, text: str) -> tuple[str, tuple[Cell, ...]]:
-    """The joined Python text of a notebook, magics made harmless, and where its cells are.
+    """Return the joined Python text of a notebook, with magics neutralized, and the places of its cells.
 
     Raises:
-        SourceError: it is not a notebook.
+        SourceError: the text is not a notebook.
     """
     sources = _sources(path, text)
     lines = [python_lines(source) for _, source in sources]
@@ -34,7 +34,7 @@ def read_cells(path: str, text: str) -> tuple[str, tuple[Cell, ...]]:
 
 
 def read_raw(path: str, text: str) -> str:
-    """The unchanged text of a notebook's code cells, joined; its lines match those of `read_cells`."""
+    """Return the joined, unchanged text of a notebook's code cells. Its lines match those of `read_cells`."""
     return _join([source.split("\n") for _, source in _sources(path, text)])
 
 
@@ -51,10 +51,10 @@ def _cells(sources: list[tuple[int, str]], lines: list[list[str]]) -> tuple[Cell
 
 
 def _sources(path: str, text: str) -> list[tuple[int, str]]:
-    """The number and text of each code cell.
+    """Return the number and the text of each code cell.
 
     Raises:
-        SourceError: it is not a notebook.
+        SourceError: the text is not a notebook.
     """
     try:
         data = json.loads(text)
@@ -68,7 +68,7 @@ def _sources(path: str, text: str) -> list[tuple[int, str]]:
 
 
 def python_lines(source: str) -> list[str]:
-    """A cell's lines with magics made harmless."""
+    """Return a cell's lines with magics neutralized."""
     lines = source.split("\n")
     first = next((line for line in lines if line.strip()), "")
     if first.startswith("%%"):
@@ -80,7 +80,7 @@ def python_lines(source: str) -> list[str]:
 
 
 def _neutralize_magic(line: str) -> str:
-    """The line itself, or a statement that does nothing in place of a magic."""
+    """Return the line, or in place of a magic a statement that does nothing."""
     stripped = line.lstrip()
     if stripped.startswith(("%", "!")) or (stripped.startswith("?") or stripped.rstrip().endswith("?")):
         return line[: len(line) - len(stripped)] + "pass"
@@ -89,7 +89,7 @@ def _neutralize_magic(line: str) -> str:
 
 
 def replace_cells(text: str, new: dict[int, str]) -> str:
-    """The notebook's own text with the source of some cells, by number, replaced."""
+    """Return the notebook's text with the source of some cells, given by number, replaced."""
     data = json.loads(text)
     for number, source in new.items():
         cell = data["cells"][number - 1]
@@ -100,7 +100,7 @@ def replace_cells(text: str, new: dict[int, str]) -> str:
 
 
 def _keep_form(old: object, source: str) -> object:
-    """New text in the old cell's own form: a list of lines or one string."""
+    """Return new text in the form of the old cell's source: a list of lines or one string."""
     if isinstance(old, str):
         return source
     parts = source.split("\n")

@@ -1,4 +1,4 @@
-"""NumPy functions: what they make, and that they read the tensors they are given."""
+"""Calls of NumPy: what they make, and the tensors that they read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NO_READ = frozenset({"shape", "ndim", "isscalar", "dtype", "finfo", "iinfo", "r
 _KEEPING = frozenset(
     {"array", "asarray", "expand_dims", "reshape", "squeeze", "ascontiguousarray", "copy", "repeat"}
 )
-# Of a number they make a number.
+# Functions that turn a number into a number.
 _ELEMENTWISE = frozenset(
     {
         "abs",
@@ -118,7 +118,7 @@ def _keep(last: str, first: Value, arguments: Arguments) -> Value:
 
 
 def generate(name: str, arguments: Arguments) -> Value:
-    """A method of NumPy's random generators: an array where a size is given, else one number."""
+    """Call a method of NumPy's random generators: it returns an array if a size is given, else one number."""
     if name in ("shuffle", "seed", "bit_generator"):
         return UNKNOWN
     shape = arguments.get(0, "size") if name in ("random", "standard_normal") else arguments.get(2, "size")

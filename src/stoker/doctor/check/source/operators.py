@@ -23,7 +23,7 @@ _LIMIT = 10**12
 
 
 def arithmetic(m: Machine, node: ast.AST, operator: ast.operator, left: Value, right: Value) -> Value:
-    """`left operator right`."""
+    """Evaluate `left operator right`."""
     for value in (left, right):
         if isinstance(value, Symbolic):
             return Symbolic(scaled=True)
@@ -54,7 +54,7 @@ def arithmetic(m: Machine, node: ast.AST, operator: ast.operator, left: Value, r
 
 def _combine_with_tensor(left: Value, right: Value) -> Value:
     tensors = [v for v in (left, right) if isinstance(v, Tensor)]
-    # A dataset's element times a constant is still worked out on the way to the device.
+    # A dataset's element times a constant is still computed on the host.
     host = all(t.host for t in tensors) and not any(isinstance(v, Array) for v in (left, right))
     return Tensor(host=host, ragged=any(t.ragged for t in tensors))
 
@@ -78,7 +78,7 @@ def _combine_plain(operator: ast.operator, left: Py, right: Py) -> Py:
 
 
 def compare(m: Machine, node: ast.Compare) -> Value:
-    """`a < b`, `a in b` and chains of them."""
+    """Evaluate `a < b`, `a in b` and chains of comparisons."""
     values = [m.value(node.left), *(m.value(c) for c in node.comparators)]
     if all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
         return Py("bool")

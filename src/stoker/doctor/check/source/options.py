@@ -1,4 +1,4 @@
-"""Command-line options: what `args.debug` is unless somebody says otherwise on the command line."""
+"""Command-line options: the default of `args.debug`, as the parser's code gives it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FLAGS = {"store_true": False, "store_false": True}
 
 
 def method(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """A method of a parser or of one of its groups."""
+    """Call a method of a parser or of one of its groups."""
     if name == "add_argument":
         _add(thing, arguments)
         return UNKNOWN
@@ -45,11 +45,11 @@ def _option(arguments: Arguments) -> Value:
         return Py("bool", default=_FLAGS[action])
     if default is None or default == NONE:
         return UNKNOWN
-    # The value itself stays open: a count of 1 by default is no loop of one round.
+    # The value itself stays unknown: a loop over a count that is 1 by default need not be short.
     return Py(default.type, default=default.const) if isinstance(default, Py) else UNKNOWN
 
 
 def attribute(thing: Thing, name: str) -> Value:
-    """`args.debug`."""
+    """Evaluate `args.debug`."""
     held = thing.about.get(name)
     return held if isinstance(held, Value) else UNKNOWN

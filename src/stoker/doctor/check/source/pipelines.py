@@ -1,4 +1,4 @@
-"""tf.data pipelines: sources and transformations, and what a mapped function does."""
+"""tf.data pipelines: their sources, transformations and mapped functions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ STAGES = frozenset(
         "rejection_resample",
     }
 )
-# Sources that end in a prefetch of their own.
+# Sources that prefetch by themselves.
 _PREFETCHED = frozenset(
     {
         "keras.preprocessing.image_dataset_from_directory",
@@ -77,15 +77,15 @@ _PREFETCHED = frozenset(
 _WITH_FUNCTION = frozenset(
     {"map", "filter", "interleave", "flat_map", "scan", "group_by_window", "take_while"}
 )
-# Position of num_parallel_calls among the positional arguments.
+# The position of `num_parallel_calls` among the arguments.
 _PARALLEL = {"map": 1, "interleave": 3, "batch": 2}
-# Sources that put pipelines together.
+# Sources that combine pipelines.
 _JOINING = frozenset({"zip", "choose_from_datasets", "sample_from_datasets"})
 HOST = Tensor(host=True)
 
 
 def is_source(name: str) -> bool:
-    """Whether calling this library function gives a pipeline."""
+    """Whether this library function returns a pipeline."""
     last = name.rsplit(".", 1)[-1]
     return (
         (name.startswith("tf.data.") and (last.endswith("Dataset") or ".Dataset." in name))
@@ -95,7 +95,7 @@ def is_source(name: str) -> bool:
 
 
 def source(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """A pipeline's source."""
+    """Call a function that makes a pipeline."""
     last = name.rsplit(".", 1)[-1]
     parts = _parts(arguments) if last in _JOINING else ()
     stages = (ChainStage(last, node, m.frame.module),) if parts else ()
@@ -142,7 +142,7 @@ def _move_to_host(value: Value) -> Value:
 
 
 def method(m: Machine, owner: Dataset, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """A method of a pipeline."""
+    """Call a method of a pipeline."""
     if name == "apply":
         return _apply(m, owner, node, arguments)
     if name in STAGES:
@@ -161,7 +161,7 @@ def method(m: Machine, owner: Dataset, name: str, node: ast.Call, arguments: Arg
 
 
 def convert_to_arrays(value: Value) -> Value:
-    """The element of a pipeline read as NumPy."""
+    """Convert an element's tensors to ndarrays, as `as_numpy_iterator` does."""
     if isinstance(value, Seq) and value.items is not None:
         return replace(value, items=tuple(convert_to_arrays(item) for item in value.items))
     return Array()
@@ -220,7 +220,7 @@ def _is_parallel(name: str, arguments: Arguments) -> bool:
 
 
 def _pads_to_fixed(arguments: Arguments) -> bool:
-    """`padded_shapes=[128]` pads every batch to the same length; None and -1 leave it to the batch."""
+    """Whether every batch is padded to the same length, as by `padded_shapes=[128]` but not by None or -1."""
     shapes = arguments.expression(1, "padded_shapes")
     if shapes is None:
         return False
@@ -238,7 +238,7 @@ def _make_ragged(element: Value) -> Value:
 def _follow_mapped(
     m: Machine, function: Value, owner: Dataset, node: ast.Call, *, inner: bool
 ) -> tuple[frozenset[str], Value]:
-    """Follow a mapped function: what it calls, and what comes out."""
+    """Follow a mapped function. Return its effects and its value."""
     if isinstance(function, Func):
         names = functions.unknown_names(m, function)
         _spread(function, names, owner.element)
@@ -262,7 +262,7 @@ def _follow_mapped(
 
 
 def _on_host(value: Value) -> Value:
-    """What a mapped function gives: pipelines run on the CPU, so nothing in it has to be waited for."""
+    """Mark a mapped function's value as being on the host: pipelines run there, so reading it waits for no device."""
     if isinstance(value, Seq) and value.items is not None:
         return replace(value, items=tuple(_on_host(item) for item in value.items))
     if isinstance(value, Seq):
@@ -311,6 +311,6 @@ def _apply(m: Machine, owner: Dataset, node: ast.Call, arguments: Arguments) -> 
 
 
 def consume(m: Machine, node: ast.AST, value: Value | None, how: str) -> None:
-    """Something iterates a pipeline."""
+    """Note that a pipeline is iterated."""
     if isinstance(value, Dataset):
         m.emit(Consumed(m.at(node), value, how))

@@ -1,4 +1,4 @@
-"""The files of one project: which of them an import means."""
+"""Find the files of a project that imports refer to."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from stoker.doctor.check.source.files import STDIN, load
 from stoker.doctor.check.source.module import SourceError, SourceModule
 from stoker.doctor.check.source.names import LIBRARY_ROOTS
 
-# A directory with one of these is the top of a project: imports are not looked for above it.
+# A directory with one of these is the top of a project; imports are not searched above it.
 _TOPS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _LEVELS = 6
-# Files further away than this many imports are not followed: what they do rarely decides anything here.
+# Files more than this many imports away are not followed, since they rarely matter.
 _FAR = 3
-# So many files stay in memory: the packages that most of a large project imports are among them.
+# This many files stay in memory, enough for the packages that most files of a large project import.
 _KEPT = 256
-# Where other people's packages live: nothing there is the project's own.
+# Directories of installed packages, which are not the project's own.
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
 _FROM = re.compile(r"^[ \t]*from[ \t]+(\.*)([\w.]*)[ \t]+import[ \t]+\(?([\w, \t*]*)", re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*import[ \t]+([\w.]+)", re.MULTILINE)
@@ -31,26 +31,26 @@ class Project:
     """Finds and parses the project's own modules.
 
     Args:
-        load_file: reads one file; overridden where some files have other contents than those on disk.
+        load_file: reads one file; pass another function if some files' contents differ from those on disk.
     """
 
     def __init__(self, load_file: Callable[[str], SourceModule] = load) -> None:
         self._load_file = load_file
-        # The files read lately, the latest last; their trees are most of the memory a check takes.
+        # The files read lately, the latest last. Their trees take most of the memory of a check.
         self._read: dict[str, SourceModule | SourceError] = {}
         self._modules: dict[str, SourceModule | None] = {}
         self._roots: dict[str, list[Path]] = {}
-        # The paths an import may mean, by the importer's directory, name and level.
+        # The paths that an import may refer to, by the importer's directory, the name and the level.
         self._candidates: dict[tuple[str, str, int], list[str]] = {}
         self._exists: dict[str, bool] = {}
-        # Files whose presence or content decided something since `start`.
+        # Files on whose presence or content the analysis has depended since `start`.
         self._consulted: set[str] = set()
 
     def load(self, path: str) -> SourceModule:
-        """Read a file, or recall it; nothing in it is interpreted yet.
+        """Read a file, or take it from memory. Nothing in it is interpreted yet.
 
         Raises:
-            SourceError: it cannot be read or decoded.
+            SourceError: the file cannot be read or decoded.
         """
         found = self._read.pop(path, None)
         if found is None:
@@ -66,7 +66,7 @@ class Project:
         return found.copy_fresh()
 
     def start(self, module: SourceModule) -> None:
-        """Begin the analysis of one file: what an earlier one learned about other files is forgotten.
+        """Begin the analysis of one file, and forget what earlier analyses learned about other files.
 
         Otherwise a file's findings would depend on the order in which files are checked.
         """
@@ -74,7 +74,7 @@ class Project:
         self._modules = {module.path: module}
 
     def forget(self) -> None:
-        """Let go of the latest analysis."""
+        """Forget the latest analysis."""
         self._modules = {}
 
     @property
@@ -83,7 +83,7 @@ class Project:
         return frozenset(self._consulted)
 
     def find(self, importer: SourceModule, dotted: str, level: int = 0) -> SourceModule | None:
-        """The project's module that `dotted` means in `importer`, if it is one of the project's files."""
+        """Return the module to which `dotted` refers in `importer`, or None if it is not one of the project's files."""
         if importer.distance >= _FAR or importer.path == STDIN:
             return None
         if level == 0 and (not dotted or dotted.split(".", 1)[0] in _SKIPPED):
@@ -98,7 +98,7 @@ class Project:
         return None
 
     def _find_candidates(self, path: str, dotted: str, level: int) -> Iterator[str]:
-        """The files that an import in this file may mean, the likeliest first."""
+        """Yield the files that an import in this file may refer to, the likeliest first."""
         for directory in self._search(path, level):
             base = directory.joinpath(*dotted.split(".")) if dotted else directory
             if dotted:
@@ -106,9 +106,9 @@ class Project:
             yield str(base / "__init__.py")
 
     def lends_tensors(self, module: SourceModule, depth: int = 2) -> bool:
-        """Whether a file imports one of the project's that has TensorFlow: its loops may drive that one's steps.
+        """Whether a file with loops imports a file of the project that uses TensorFlow, whose steps it may drive.
 
-        A `tf` that comes from there, by name or by a star, counts as the file's own.
+        A `tf` imported from that file, by name or by a star, counts as an import of TensorFlow.
         """
         if not _LOOP.search(module.text):
             return False
@@ -166,6 +166,6 @@ class Project:
                 module = self._modules[path] = self.load(path)
                 module.distance = distance
             except SourceError:
-                # Reported when that file itself is checked; for its importer it is just not known.
+                # The error is reported when that file itself is checked; here the module is just unknown.
                 self._modules[path] = None
         return self._modules[path]

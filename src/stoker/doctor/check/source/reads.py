@@ -1,4 +1,4 @@
-"""Where Python needs a tensor's value: each such place makes the host wait for the device."""
+"""Find the places where Python needs a tensor's value, so that the host waits for the device."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ BUILTINS = {
     "print": "is printed",
 }
 _SORTING = frozenset({"min", "max", "sorted", "any", "all"})
-# Functions that need numbers: what they are given is read.
+# Functions that need numbers, and so read the tensors passed to them.
 NUMBERS = ("math.", "statistics.", "decimal.")
 LOGGING = frozenset({"debug", "info", "warning", "warn", "error", "critical", "exception", "log"})
-# Methods of progress bars and experiment trackers that format or store what they are given.
+# Methods of progress bars and experiment trackers that format or store their arguments.
 SINKS = frozenset(
     {
         "set_postfix",
@@ -54,7 +54,7 @@ TRACKERS = frozenset({"wandb.log", "mlflow.log_metric", "mlflow.log_metrics", "n
 
 
 def read(m: Machine, node: ast.AST, value: Value, how: str) -> bool:
-    """Note a read if the value is a tensor on the device; whether it was."""
+    """Note a read if the value is a tensor on the device. Return whether it is."""
     if not is_tensor(value):
         return False
     m.emit(TensorRead(m.at(node), how))
@@ -62,7 +62,7 @@ def read(m: Machine, node: ast.AST, value: Value, how: str) -> bool:
 
 
 def note_test(m: Machine, node: ast.expr, value: Value) -> None:
-    """A value is tested by `if`, `while`, `and`, `not`."""
+    """Note that `if`, `while`, `and` or `not` tests a value."""
     read(m, node, value, "decides a Python branch")
 
 
@@ -78,7 +78,7 @@ def note_deep_read(m: Machine, node: ast.AST, value: Value, how: str) -> None:
 
 
 def read_formatted(m: Machine, node: ast.AST, value: Value) -> None:
-    """`"%f" % value` and `"{}".format(value)`."""
+    """Note the reads of `"%f" % value` and `"{}".format(value)`."""
     parts = list(ast.iter_child_nodes(node))
     place = parts[-1] if isinstance(node, ast.BinOp) else node
     if isinstance(value, Seq) and value.items is not None and isinstance(place, ast.Tuple):
@@ -89,7 +89,7 @@ def read_formatted(m: Machine, node: ast.AST, value: Value) -> None:
 
 
 def note_builtin(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> None:
-    """A builtin function is called."""
+    """Note the reads of a builtin function."""
     how = BUILTINS.get(name)
     if how is None:
         return
@@ -98,7 +98,7 @@ def note_builtin(m: Machine, name: str, node: ast.Call, arguments: Arguments) ->
         if name in _SORTING:
             note_deep_read(m, node, value, how)
             continue
-        # A print over several lines is read where each argument stands.
+        # For a `print` over several lines, note each read at the argument's own line.
         place = argument if name == "print" else node
         if name == "print":
             note_deep_read(m, place, value, how)
@@ -107,11 +107,11 @@ def note_builtin(m: Machine, name: str, node: ast.Call, arguments: Arguments) ->
 
 
 def note_arguments(m: Machine, arguments: Arguments, how: str) -> None:
-    """Everything passed is read: to a logger, a tracker, a NumPy or math function."""
+    """Note that a logger, a tracker, or a NumPy or math function reads all its arguments."""
     for argument, value in arguments.pairs:
         note_deep_read(m, argument, value, how)
 
 
 def count_tensors(arguments: Arguments) -> int:
-    """How many tensors are among the arguments."""
+    """Return the number of tensors among the arguments."""
     return sum(isinstance(value, Tensor) for value in arguments.values)

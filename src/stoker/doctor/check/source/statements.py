@@ -1,4 +1,4 @@
-"""Statements: what they bind, which branches they take, what they define."""
+"""Run statements: what they bind, which branches they take, what they define."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
 def run_block(m: Machine, body: Sequence[ast.stmt]) -> bool:
-    """Run statements; whether control certainly leaves before the end."""
+    """Run statements. Return whether control certainly leaves before the end."""
     frame = m.frame
     hot, repeated = frame.hot, frame.repeated
     try:
@@ -76,7 +76,7 @@ def _assign_augmented(m: Machine, node: ast.AugAssign) -> None:
 
 
 def _note_outside_change(m: Machine, node: ast.AugAssign) -> None:
-    """`self.count += 1` or a global counter inside a graph counts traces, not calls."""
+    """Note `self.count += 1`, or a change of a global counter, inside a graph: it counts traces, not calls."""
     frame = m.frame
     if frame.traced is None:
         return
@@ -89,7 +89,7 @@ def _note_outside_change(m: Machine, node: ast.AugAssign) -> None:
 
 
 def _starts_as_number(m: Machine, target: ast.Attribute) -> bool:
-    """Whether some method of the class, perhaps one that was not run yet, sets this attribute to a number."""
+    """Whether any method of the class, even one not run yet, sets this attribute to a number."""
     owner = m.value(target.value)
     return isinstance(owner, Instance) and target.attr in _number_attributes(owner.info.node)
 
@@ -152,11 +152,11 @@ def _restore(names: dict[str, Value], before: dict[str, Value]) -> None:
 
 
 def _branch(m: Machine, body: Sequence[ast.stmt], rare: bool, *, again: bool = False) -> bool:
-    """Run a branch; a rare one may still run `again` and again."""
+    """Run a branch. A rare one may still run `again` and again."""
     frame = m.frame
     loop = m.loops[-1] if m.loops else None
     if rare and loop is not None and loop.strong and not loop.often:
-        # The loop steps nowhere else: `if filled == batch_size:` is where it steps, however often that is.
+        # The loop steps nowhere else, so `if filled == batch_size:` is its step, however rarely it runs.
         rare = False
     m.rare += rare
     try:
@@ -200,8 +200,8 @@ def _with(m: Machine, node: ast.With | ast.AsyncWith) -> None:
         if item.optional_vars is not None:
             bind(m, item.optional_vars, value)
     if tapes and not m.tapes:
-        # One inside another, as for a gradient penalty, belongs to the other's step. And before the block: some
-        # programs apply the gradients while the tape is still open.
+        # A nested tape, as for a gradient penalty, belongs to the step of the outer one. Note the tape before its
+        # block: some programs apply the gradients while the tape is still open.
         m.tape(tapes[0])
     m.tapes += len(tapes)
     try:

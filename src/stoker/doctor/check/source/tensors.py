@@ -16,12 +16,12 @@ _REDUCTIONS = frozenset(
     {"mean", "sum", "max", "min", "std", "var", "prod", "item", "argmax", "argmin", "all", "any"}
 )
 _ASSIGN = frozenset({"assign", "assign_add", "assign_sub", "scatter_nd_update", "scatter_update"})
-# A shape-only change keeps what is known of the pixels and labels.
+# Methods that change only the shape, and keep what is known of pixels and labels.
 _SAME = frozenset({"reshape", "copy", "flatten", "ravel", "squeeze", "transpose", "repeat"})
 
 
 def tensor_method(m: Machine, owner: Tensor, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """A method of a tensor or variable."""
+    """Call a method of a tensor or variable."""
     if name == "numpy":
         reads.read(m, node, owner, "is read with .numpy()")
         return Array(dtype=owner.dtype)
@@ -43,7 +43,7 @@ def tensor_method(m: Machine, owner: Tensor, name: str, node: ast.Call, argument
 
 
 def array_method(m: Machine, owner: Array, name: str, arguments: Arguments) -> Value:
-    """A method of an ndarray."""
+    """Call a method of an ndarray."""
     if name == "astype":
         dtype = dtype_name(arguments.get(0, "dtype"))
         return Array(dtype, owner.pixels, owner.labels, _compute_size_as(owner, dtype))
@@ -66,7 +66,7 @@ def _compute_size_as(owner: Array, dtype: str) -> int:
 
 
 def dtype_name(value: Value | None) -> str:
-    """`float64` for `tf.float64`, `np.float64`, `"float64"` and `float`."""
+    """Return a dtype's name: `float64` for `tf.float64`, `np.float64`, `"float64"` and `float`."""
     if isinstance(value, Api):
         last = value.name.rsplit(".", 1)[-1]
         return {"float": "float64", "double": "float64", "half": "float16"}.get(last, last)
@@ -76,7 +76,7 @@ def dtype_name(value: Value | None) -> str:
 
 
 def array_size(shape: Value | None, dtype: str) -> int:
-    """The bytes of an array of a literal shape, 0 where the shape is not literal."""
+    """Return the bytes of an array of this shape, or 0 if the shape is not literal."""
     items = shape.items if isinstance(shape, Seq) else (shape,) if isinstance(shape, Py) else None
     if not items:
         return 0

@@ -1,4 +1,4 @@
-"""Library objects: calling a model or a metric, and the methods of models, optimizers, tapes, strategies ..."""
+"""Library objects: calls of models and metrics, and methods of models, optimizers, tapes, strategies ..."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _is_symbolic(value: Value) -> bool:
 
 
 def method(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Arguments) -> Value:
-    """A method of a library object."""
+    """Call a method of a library object."""
     m.note(f"{thing.type}.{name}")
     if thing.type in ("model", "optimizer", "session", "layer"):
         fits = bool(m.loops and m.loops[-1].fits)
@@ -134,7 +134,7 @@ def _model(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argum
 
 def _fit(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Value:
     if _fits_a_sample(m, arguments):
-        # `fit` on what the loop picked is one step, the way replay loops do it.
+        # `fit` on data that the loop picks anew is one step, as in replay loops.
         m.work(strong=True)
     else:
         m.note("+fits")
@@ -147,7 +147,7 @@ def _fit(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Valu
 
 
 def _fits_a_sample(m: Machine, arguments: Arguments) -> bool:
-    """One epoch over data that the loop around, in the same function, takes anew each time."""
+    """Whether `fit` runs one epoch over data that the enclosing loop of the same function picks anew each time."""
     epochs = arguments.get(99, "epochs")
     if not m.frame.loops or not (epochs is None or (isinstance(epochs, Py) and epochs.const == 1)):
         return False
@@ -190,7 +190,7 @@ def _tape(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argume
         m.frame.scope.names[target.id] = Tensor()
     sources = arguments.get(1, "sources")
     if not m.tapes and _are_variables(sources):
-        # Nobody takes gradients by all of a model's weights but to change them, if by other means than an optimizer.
+        # Gradients by all of a model's weights are taken to change these, even if without an optimizer.
         m.apply_gradients()
     return Tensor() if isinstance(sources, Tensor) else Seq("list", element=Tensor())
 
@@ -231,7 +231,7 @@ def _strategy(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Ar
 
 
 def _run_on_replicas(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Value:
-    """`strategy.run(step, args=(batch,))`: a mirrored strategy runs it eagerly unless the caller is compiled."""
+    """Run `strategy.run(step, args=(batch,))`: a mirrored strategy runs it eagerly unless the caller is compiled."""
     function = arguments.get(0, "fn") or UNKNOWN
     m.work(strong=True)
     given = arguments.get(1, "args")

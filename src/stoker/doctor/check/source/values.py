@@ -1,6 +1,6 @@
-"""What an expression may be: tensor, variable, ndarray, Python value, dataset, model ... as small frozen values.
+"""The abstract values of expressions: tensor, variable, ndarray, Python value, dataset, model ...
 
-The analysis is light on purpose. A value says what a reader of the code would know without running it, and
+The analysis is light on purpose. A value says what a reader of the code would know without running it;
 `UNKNOWN` says that such a reader would not know either.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """Anything. Only `UNKNOWN` is of exactly this class."""
+    """Any value. Only `UNKNOWN` is of exactly this class."""
 
 
 UNKNOWN = Value()
@@ -25,21 +25,21 @@ UNKNOWN = Value()
 
 @dataclass(frozen=True, slots=True)
 class Api(Value):
-    """A name of a library, in its canonical spelling: `tf.data.Dataset`, `keras.Model`, `np.mean`."""
+    """A library's name in its canonical spelling: `tf.data.Dataset`, `keras.Model`, `np.mean`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor(Value):
-    """An eager or graph tensor; a `host` one never left the CPU (a dataset's element, a shape)."""
+    """An eager or graph tensor. With `host` it has never left the CPU (a dataset's element, a shape)."""
 
     host: bool = False
     variable: bool = False
     dtype: str = ""
-    # Its shape changes from batch to batch: it comes out of `padded_batch`, or is ragged.
+    # Whether its shape changes from batch to batch: it comes from `padded_batch`, or is ragged.
     ragged: bool = False
-    # Where raw 0..255 pixels come from; arithmetic clears it.
+    # The source of raw 0..255 pixels; arithmetic clears it.
     pixels: str = ""
 
 
@@ -48,11 +48,11 @@ class Array(Value):
     """A NumPy array."""
 
     dtype: str = ""
-    # Where raw 0..255 pixels come from, e.g. `mnist`; arithmetic clears it.
+    # The source of raw 0..255 pixels, e.g. `mnist`; arithmetic clears it.
     pixels: str = ""
     # What is known of class labels: `integer`, `one-hot`.
     labels: str = ""
-    # The bytes it takes, when the code says so; -1 for a memory map, whose size is the point of it.
+    # Its bytes, if the code shows them; -1 for a memory map, which is meant to be large.
     size: int = 0
 
 
@@ -62,44 +62,44 @@ class Py(Value):
 
     type: str = "object"
     const: Any = None
-    # It changes from one iteration of the loop to the next.
+    # Whether it changes from one iteration of the loop to the next.
     varies: bool = False
-    # A truth value that is rarely true, such as `step % 100 == 0`.
+    # Whether it is a truth value that is rarely true, such as `step % 100 == 0`.
     rare: bool = False
-    # Derived from the number of replicas of a strategy.
+    # Whether it derives from the number of replicas of a strategy.
     replicas: bool = False
-    # What an option is unless the command line says otherwise.
+    # The default, for a command-line option.
     default: Any = None
 
     @property
     def usual(self) -> Any:
-        """The value it is written with, or has by default; None where neither is known."""
+        """The literal value or the default; None if neither is known."""
         return self.const if self.const is not None else self.default
 
 
 @dataclass(frozen=True, slots=True)
 class Seq(Value):
-    """A list, tuple, set, dict or generator: of known items, or of elements alike."""
+    """A list, tuple, set, dict or generator, with known items or one value that describes all elements."""
 
     kind: str = "list"
     element: Value = UNKNOWN
     items: tuple[Value, ...] | None = None
     keys: tuple[str, ...] | None = None
-    # How many elements there are, where the code says so.
+    # The number of elements, if the code shows it.
     length: int | None = None
     varies: bool = False
-    # What is really walked over, under `enumerate`, `zip`, `tqdm` or `iter`.
+    # The value walked over, inside `enumerate`, `zip`, `tqdm` or `iter`.
     source: Value | None = None
-    # What `zip` walks over beside it.
+    # The other values that `zip` walks over.
     beside: tuple[Value, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Symbolic(Value):
-    """A Keras tensor of a functional model, and the layer it came out of."""
+    """A Keras tensor of a functional model, and the layer that it comes from."""
 
     layer: Value = UNKNOWN
-    # Whether a rescaling or normalising layer is on the way here.
+    # Whether a rescaling or normalising layer comes before it.
     scaled: bool = False
 
 
@@ -110,7 +110,7 @@ class ChainStage:
     name: str
     node: ast.Call
     module: SourceModule
-    # A mapped function's calls, by canonical name; `?` for one that could not be followed.
+    # The canonical names of a mapped function's calls; `?` stands for a call that could not be followed.
     effects: frozenset[str] = frozenset()
     parallel: bool = False
     argument: Value = UNKNOWN
@@ -125,16 +125,16 @@ class Dataset(Value):
     source: str = ""
     stages: tuple[ChainStage, ...] = ()
     element: Value = UNKNOWN
-    # The source prefetches by itself, e.g. `image_dataset_from_directory`.
+    # Whether the source prefetches by itself, e.g. `image_dataset_from_directory`.
     prefetched: bool = False
     distributed: bool = False
-    # Made inside `interleave` or `flat_map`: the outer pipeline drives it.
+    # Whether it is made inside `interleave` or `flat_map`, so that the outer pipeline drives it.
     inner: bool = False
-    # The pipelines that `zip` and the like put together.
+    # The pipelines that `zip` or the like combined into it.
     parts: tuple[Dataset, ...] = ()
 
     def with_stage(self, stage: ChainStage, element: Value | None = None) -> Dataset:
-        """The pipeline with one more transformation."""
+        """Return the pipeline with one more transformation."""
         return replace(
             self, stages=(*self.stages, stage), element=self.element if element is None else element
         )
@@ -145,11 +145,11 @@ class Thing(Value):
     """An object of TensorFlow, Keras or another library: model, layer, optimizer, metric, loss, tape ..."""
 
     type: str
-    # The canonical name of what made it.
+    # The canonical name of the class or function that made it.
     name: str = ""
     node: ast.AST | None = None
     module: SourceModule | None = None
-    # What the rules want to know of it: activation, units, layers, from_logits ...
+    # What the rules need to know about it: activation, units, layers, from_logits ...
     about: dict[str, Any] = field(default_factory=dict)
 
 
@@ -178,7 +178,7 @@ class Func(Value):
 
 @dataclass(frozen=True, slots=True)
 class Method(Value):
-    """A method of a library object, taken as a value: `update = metric.update_state`."""
+    """A method of a library object that is used as a value: `update = metric.update_state`."""
 
     receiver: Value
     name: str
@@ -187,14 +187,14 @@ class Method(Value):
 
 @dataclass(frozen=True, slots=True)
 class Class(Value):
-    """A class of the program."""
+    """One of the program's own classes."""
 
     info: ClassInfo
 
 
 @dataclass(frozen=True, slots=True)
 class Instance(Value):
-    """An object of a class of the program. What its attributes hold is kept per class."""
+    """An object of one of the program's classes. The values of its attributes are kept in the class."""
 
     info: ClassInfo
 
@@ -208,7 +208,7 @@ class File(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lazy(Value):
-    """A name imported from a file of the project and not used yet."""
+    """A name that is imported from a file of the project, but not used yet."""
 
     importer: SourceModule
     module: SourceModule
@@ -227,7 +227,7 @@ class Scope:
         self.outer = outer
 
     def find(self, name: str) -> Value | None:
-        """The value of a name here or further out."""
+        """Return the value of a name in this scope or one around it."""
         scope: Scope | None = self
         while scope is not None:
             value = scope.names.get(name)
@@ -237,7 +237,7 @@ class Scope:
         return None
 
     def settle(self, name: str, value: Value) -> None:
-        """Put the value of a lazily imported name in its place, wherever it is."""
+        """Set the value of a lazily imported name in the scope that holds it."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.names:
@@ -255,14 +255,14 @@ def is_tensor(value: Value) -> bool:
 
 
 def holds_arrays(value: Value) -> bool:
-    """Whether this is an ndarray or a list of them: both are copied when they become a tensor."""
+    """Whether a value is an ndarray or a list of ndarrays: both are copied when turned into a tensor."""
     if isinstance(value, Seq) and value.kind in ("list", "tuple"):
         return any(holds_arrays(item) for item in value.items or (value.element,))
     return isinstance(value, Array)
 
 
 def element_of(value: Value) -> Value:
-    """What iterating over a value gives."""
+    """Return the element that iterating over a value gives."""
     if isinstance(value, Seq):
         return join_all(value.items) if value.items else value.element
     if isinstance(value, Dataset):
@@ -275,7 +275,7 @@ def element_of(value: Value) -> Value:
 
 
 def join_all(values: Iterable[Value]) -> Value:
-    """One value that describes all of these."""
+    """Return one value that describes all of these."""
     result: Value | None = None
     for value in values:
         result = value if result is None else join(result, value)
@@ -283,7 +283,7 @@ def join_all(values: Iterable[Value]) -> Value:
 
 
 def join(a: Value, b: Value) -> Value:
-    """What a name holds after two branches that left it as `a` and as `b`."""
+    """Return the value of a name after two branches, one of which leaves it as `a` and the other as `b`."""
     if a is b or a == b:
         return a
     if isinstance(a, Dataset) and isinstance(b, Dataset):
@@ -311,7 +311,7 @@ def join(a: Value, b: Value) -> Value:
 
 
 def _join_unknown(other: Value) -> Value:
-    # A tensor on one path is a read on that path; a claim about anything else needs both.
+    # A value of these types on one path is enough for a finding; others must be known on both paths.
     keep = (Tensor, Dataset, Thing, Func, Instance)
     return other if isinstance(other, keep) else UNKNOWN
 

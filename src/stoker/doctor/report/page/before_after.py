@@ -9,7 +9,7 @@ from stoker.doctor.stall import stalls
 
 
 def examples(kinds: set[str]) -> dict[str, dict[str, Any]]:
-    """For each kind: `why`, and the lines `before` and `after`, each with whether it differs."""
+    """Return for each kind `why` and the lines `before` and `after`, each line with whether it differs."""
     return {
         kind: _example(stall.why, stall.bad[0].code, stall.good[0].code)
         for kind, stall in stalls().items()

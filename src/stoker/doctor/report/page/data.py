@@ -1,6 +1,6 @@
-"""What the page shows, as plain JSON values: a record's figures in words, sorted, cut to a manageable size.
+"""What the page shows, as plain JSON values: a record's figures in words, sorted and cut to a manageable size.
 
-Everything is made a string, a number or a list here, so that the page's script only places it.
+All values become strings, numbers or lists here, so that the page's script only has to place them.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from stoker.units import duration, size
 
 _MAX_SPANS = 8000
 _MAX_POINTS = 1024
-# The recorder's raw accounts, in the ledger's words.
+# The recorder's raw accounts, by their names in the ledger.
 _RAW = {"graph": "compute", "eager": "dispatch"}
 
 
 def run_data(record: Record) -> dict[str, Any]:
-    """All sections of the page of one run."""
+    """Return all sections of a run's page."""
     return {
         "page": "run",
         "title": program(record),
@@ -58,12 +58,12 @@ def run_data(record: Record) -> dict[str, Any]:
 
 
 def program(record: Record) -> str:
-    """The command line of the run."""
+    """Return the command line of the run."""
     return shlex.join([record.program, *record.argv])
 
 
 def facts(record: Record) -> list[list[str]]:
-    """Figures under the sentence: name and value."""
+    """Return the figures under the sentence: names and values."""
     found = [["wall time", duration(record.wall_s)]]
     if record.steps:
         found.append(["steps", f"{record.steps:,}"])
@@ -83,7 +83,7 @@ def facts(record: Record) -> list[list[str]]:
 
 
 def accounts(record: Record) -> list[dict[str, Any]]:
-    """Where the time went, longest first."""
+    """Return where the time went, longest first."""
     wall = record.wall_s or 1.0
     rows = sorted(record.accounts.items(), key=lambda item: -item[1])
     return [
@@ -139,7 +139,7 @@ def _step_times(record: Record) -> dict[str, Any] | None:
         "median": duration(ordered[len(ordered) // 2]),
         "slow": duration(ordered[int(len(ordered) * 0.95)]),
         "slowest": duration(ordered[-1]),
-        # One step of a second must not make a flat line of a thousand of a millisecond.
+        # A single step of a second must not flatten the curve of a thousand steps of a millisecond.
         "top": round(min(ordered[-1], 4 * ordered[int(len(ordered) * 0.95)]) * 1e3, 4),
     }
 
@@ -184,7 +184,7 @@ def _fact(name: str, value: Any) -> str:
 
 
 def make_portable(value: Any) -> Any:
-    """The value without what a page cannot carry: NaN, infinity, bytes of file names that are no characters."""
+    """Return the value without what a page cannot hold: NaN, infinity, undecodable bytes of file names."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, float):

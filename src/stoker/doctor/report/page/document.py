@@ -1,8 +1,8 @@
-"""The page of a run: one file that needs nothing else, and in which nothing of the user's can run.
+"""The page of a run: one self-contained file, in which no text of the user can run as code.
 
-Source lines, file names and arguments are the user's. They are in the file only as JSON inside a block no browser
-executes, with every character that could end that block escaped; the page's script puts them in place as text. A
-content security policy allows exactly the scripts and styles shipped with Stoker, by their hashes, and no network.
+Source lines, file names and arguments come from the user. They are in the file only as JSON in a block that no browser
+executes, with every character that could end that block escaped; the page's script inserts them as text. A content
+security policy allows only the scripts and styles shipped with Stoker, by their hashes, and no network.
 """
 
 from __future__ import annotations
@@ -20,26 +20,30 @@ from stoker.errors import UsageError
 from stoker.records import Record
 
 _STYLES = ("uPlot.min.css", "page.css")
-# In this order, each a block of its own: the library, then ours.
+# The blocks of scripts, in this order: first the library's, then ours.
 _LIBRARY = ("uPlot.iife.min.js",)
 _OURS = ("dom.js", "charts.js", "findings.js", "memory.js", "sections.js", "compare.js", "main.js")
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def page(record: Record) -> str:
-    """The page of one run."""
+    """Return the page of a run."""
     return draw(run_data(record))
 
 
 def draw(data: dict[str, Any]) -> str:
-    """A page from its data."""
+    """Return a page made from its data."""
     values = make_portable(data)
     text = json.dumps(values, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     return _assemble(values, text)
 
 
 def check(path: str) -> None:
-    """Say that a page cannot be written there before a long run, not after it."""
+    """Check that a page can be written to this path, so that a long run does not fail at its end.
+
+    Raises:
+        UsageError: the path is a directory, or its directory does not exist.
+    """
     target = Path(path)
     if target.is_dir():
         raise UsageError(
@@ -65,7 +69,7 @@ def _assemble(values: dict[str, Any], text: str) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="referrer" content="no-referrer">\n<link rel="icon" href="data:,">\n',
             f"<title>{title}</title>\n",
-            # Its licence asks to be wherever the library is.
+            # The library's licence must be included wherever the library is.
             f"<!-- The charts are drawn by uPlot.\n{_asset('uPlot.LICENSE')}-->\n",
             *(f"<style>{style}</style>\n" for style in styles),
             "</head>\n<body>\n",
@@ -78,7 +82,7 @@ def _assemble(values: dict[str, Any], text: str) -> str:
 
 
 def escape_script(text: str) -> str:
-    """JSON that cannot end the HTML block around it; a JSON parser reads the same."""
+    """Escape JSON so that it cannot end the HTML block around it. A JSON parser still reads the same values."""
     return "".join(_ESCAPES.get(character, character) for character in text)
 
 
@@ -92,6 +96,6 @@ def _asset(name: str) -> str:
 
 
 def list_hashes(blocks: list[str]) -> str:
-    """The hashes of scripts or styles, as a Content-Security-Policy lists them."""
+    """Return the hashes of scripts or styles, in the form of a Content-Security-Policy."""
     digests = (hashlib.sha256(block.encode("utf-8")).digest() for block in blocks)
     return " ".join(f"'sha256-{base64.b64encode(digest).decode('ascii')}'" for digest in digests)

@@ -1,4 +1,4 @@
-"""The findings on the page: price, evidence, the source around them with its heat, and the order of repair."""
+"""The findings on the page: prices, evidence, the heat of the source around them, and the order of repair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_ROWS = 60
 
 
 def findings(record: Record) -> list[dict[str, Any]]:
-    """All findings, in the order of the record."""
+    """Return all findings, in the order of the record."""
     first, gains = first_to_change(record), _gains(record)
     return [
         {
@@ -28,7 +28,7 @@ def findings(record: Record) -> list[dict[str, Any]]:
 
 
 def _gains(record: Record) -> dict[tuple[str, str, int], str]:
-    """What a repair gains after those before it, where alone it would gain next to nothing: it was hidden by them."""
+    """Return what a repair gains after the ones before it, if it gains almost nothing alone: they hide its gain."""
     found, before = {}, 1.0
     for place in record.what_if.order if record.what_if else []:
         gain = place.together / before if before else 1.0
@@ -54,7 +54,7 @@ def _finding(finding: Finding, record: Record) -> dict[str, Any]:
         "evidence": _evidence(finding),
         "how": finding.evidence,
         "source": finding.source,
-        # A price says more than the seconds: what overlaps with something else is lost and yet costs nothing.
+        # A price says more than lost seconds: time that overlaps with something else is lost but costs nothing.
         "lost": "" if finding.lost_s is None or bounds else f"{duration(lost)} lost, {share:.1%} of the run",
         "price": _price(finding, speedup),
         "range": "" if bounds is None else _range(bounds),
@@ -71,7 +71,7 @@ def _price(finding: Finding, speedup: float | None) -> str:
 
 
 def _evidence(finding: Finding) -> str:
-    """The figures; what changed from call to call is in a separate list."""
+    """Return the figures of a finding. What changed from call to call is in a separate list."""
     detail = finding.detail.copy()
     detail.pop("changes", None)
     return (
@@ -80,7 +80,7 @@ def _evidence(finding: Finding) -> str:
 
 
 def excerpts(record: Record) -> list[dict[str, Any]]:
-    """The source, with the heat of its lines: 1 for the costliest of the run."""
+    """Return the source with the heat of its lines: 1 for the costliest line of the run."""
     heat: defaultdict[tuple[str, int], float] = defaultdict(float)
     for finding in record.findings:
         heat[finding.file, finding.line] += finding.lost_s or 0.0
@@ -102,7 +102,7 @@ def excerpts(record: Record) -> list[dict[str, Any]]:
 
 
 def order(record: Record) -> dict[str, Any] | None:
-    """The repairs in the order to make them, without those that would add nothing to the others."""
+    """Return the repairs in the order to make them, without those that would add nothing to the others."""
     what_if = record.what_if
     if what_if is None:
         return None

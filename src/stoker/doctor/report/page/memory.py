@@ -1,4 +1,4 @@
-"""The memory book on the page: the step as a stack of roles, and the owners at its peak."""
+"""The memory book on the page: the memory of a step as a stack of roles, and the owners at its peak."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from stoker.records import ROLES, DeviceMemory, MemoryOwner, Record
 from stoker.units import quantity, size
 
 _MAX_OWNERS = 60
-# From the bottom of the stack to its top: what stays from step to step is below what comes and goes.
+# From bottom to top: roles that keep their memory from step to step are below those that do not.
 _STACK = ("weights", "optimizer", "constants", "input", "activations", "gradients", "workspace", "other")
 
 
 def memory_book(record: Record) -> list[dict[str, Any]]:
-    """The book of each device; none if the run has no book."""
+    """Return the book of each device; empty if the run has none."""
     return [_device(book) for book in record.memory_book.device] if record.memory_book is not None else []
 
 
@@ -44,7 +44,7 @@ def _device(book: DeviceMemory) -> dict[str, Any]:
 
 
 def _stack(book: DeviceMemory) -> list[dict[str, Any]]:
-    """The bytes of each role over the step, for those that have any."""
+    """Return the bytes over the step of each role that has any."""
     found = []
     for role in _STACK:
         number = ROLES.index(role)

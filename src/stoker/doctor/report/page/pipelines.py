@@ -1,4 +1,4 @@
-"""The tf.data pipelines of a run: as they were written, and as TensorFlow ran them, the slow stage marked."""
+"""The tf.data pipelines of a run, as written and as TensorFlow ran them, with the slow stage marked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_PIPELINES = 20
 
 
 def pipelines(record: Record) -> dict[str, Any]:
-    """`written`: a list of pipelines, source first; `ran`: the trees of the iterators."""
+    """Return `written`, the pipelines with their sources first, and `ran`, the trees of the iterators."""
     inputs = {stall.slug for stall in stalls().values() if stall.account == "input"}
     blamed = {(f.file, f.line): f for f in record.findings if f.kind in inputs}
     shown = sorted(record.tables.pipelines, key=lambda row: -row.wait_s)[:_MAX_PIPELINES]
@@ -45,7 +45,7 @@ def _show_pipeline(row: PipelineRow, blamed: dict[tuple[str, int], Finding]) -> 
 def _find_blamed_stage(
     stages: list[PipelineStage], blamed: dict[tuple[str, int], Finding]
 ) -> PipelineStage | None:
-    """The stage that a finding is about: the one at its line or, of several, the one it names."""
+    """Return the stage that a finding is about: the one at its line or, among several, the one it names."""
     for stage in stages:
         finding = blamed.get((stage.file or "", stage.line or 0))
         if finding is None:
@@ -60,7 +60,7 @@ def _find_blamed_stage(
 
 
 def _list_profiled_pipelines(record: Record) -> list[dict[str, Any]]:
-    """Paths such as `Iterator::Root::Prefetch::BatchV2` made into trees."""
+    """Turn paths such as `Iterator::Root::Prefetch::BatchV2` into trees."""
     times: dict[tuple[str, ...], tuple[float, int]] = {}
     for row in record.tables.stages:
         parts = tuple(row.path.split("::")[1:])

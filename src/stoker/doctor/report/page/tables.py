@@ -11,7 +11,7 @@ _MAX_ROWS = 60
 
 
 def traces(record: Record) -> list[dict[str, Any]]:
-    """The user's functions that were traced again, the costliest first; those traced once say nothing."""
+    """Return the user's functions that were traced again, costliest first."""
     rows = [
         row
         for row in record.tables.traces
@@ -31,7 +31,7 @@ def traces(record: Record) -> list[dict[str, Any]]:
 
 
 def sites(rows: list[TallyRow]) -> list[list[str]]:
-    """A table of sites: line, function, times, bytes, seconds."""
+    """Return a table of sites: line, function, times, bytes, seconds."""
     return [
         [row.where, row.function or "", f"{row.count:,}", size(row.bytes), duration(row.seconds)]
         for row in rows[:_MAX_ROWS]
@@ -39,7 +39,7 @@ def sites(rows: list[TallyRow]) -> list[list[str]]:
 
 
 def callbacks(record: Record) -> list[list[str]]:
-    """Callbacks by what they took."""
+    """Return a table of callbacks, costliest first."""
     return [
         [f"{row.callback}.{row.hook}", row.where, f"{row.calls:,}", duration(row.seconds)]
         for row in record.tables.callbacks[:_MAX_ROWS]
@@ -47,7 +47,7 @@ def callbacks(record: Record) -> list[list[str]]:
 
 
 def functions(record: Record) -> list[list[str]]:
-    """Compiled functions: calls, seconds in the graph and in all."""
+    """Return a table of compiled functions: calls, seconds in the graph, seconds in all."""
     return [
         [
             (row.function or "") + (" (XLA)" if row.jit_compile else ""),

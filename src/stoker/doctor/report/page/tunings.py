@@ -1,4 +1,4 @@
-"""What `stoker.tune` did in a run: rates, the stages as they were and as they are, changes, and what was left."""
+"""What `stoker.tune` did in a run: rates, the stages before and after, changes, and what was left."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from stoker.doctor.report import tuning
 from stoker.records import Record, TunedStage, TuningRow
 
 _MOST = 10
-# Plain spaces at the beginning of a cell are not shown.
+# HTML does not show plain spaces at the beginning of a cell.
 _INDENT = "\u00a0\u00a0"
 
 
 def tunings(record: Record) -> list[dict[str, Any]]:
-    """A card for each call."""
+    """Return a card for each call."""
     return [_card(row) for row in record.tables.tunings[:_MOST]]
 
 

@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from stoker.doctor.replay.simulation import Draw
     from stoker.records import Finding
 
-# The name of what is uncertain about it.
+# The name of what is uncertain about the repair.
 SIDE_BY_SIDE = "kernels side by side"
 EAGER_ACCOUNTS = ("eager", "dispatch")
-# Of the eager ops of a step, a share beyond which all of them are counted.
+# If a finding covers at least this share of a step's eager ops, it gets all of them.
 _NEARLY_ALL = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
 class AsGraph(Repair):
-    """A graph of the same kernels, less what starting each one takes."""
+    """The repair: a graph of the same kernels, without the cost of starting each one from Python."""
 
     accounts: tuple[str, ...] = EAGER_ACCOUNTS
     uncertain: tuple[str, ...] = (SIDE_BY_SIDE,)
     experiment: str = "function-as-graph"
 
     def replaced(self, program: Program, step: Sequence[Piece], finding: Finding) -> set[int]:
-        """The ops, and the Python between them.
+        """Return the positions of the finding's ops and of the Python between them.
 
-        Marked steps tell which; without them, samples do. If the recorded step shows that nearly all ops are the
-        finding's, it also gets those that the samples gave to nobody.
+        Marked steps, or else samples, say which ops these are. If nearly all ops of the recorded step belong to the
+        finding, it also gets those that samples assigned to no finding.
         """
         own = super().replaced(program, step, finding)
         timed = self.timed(program, finding)
@@ -46,7 +46,7 @@ class AsGraph(Repair):
         return own | _find_python_between(step, own)
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """The graph in place of the ops it holds; the few ops beside it stay."""
+        """Replace the ops that the graph holds by the timed graph. The few other ops stay."""
         timed = self.timed(program, finding)
         if timed is not None and not timed.replaces and timed.covers >= _NEARLY_ALL:
             seconds += (1 - timed.covers) * mean_s(
@@ -55,10 +55,10 @@ class AsGraph(Repair):
         return super().apply_measured(program, finding, seconds)
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """A call, and on a synchronous device its kernels, where the ops were."""
-        # A graph starts each kernel, too, at about half the price.
+        """Replace the ops by a call, and on a synchronous device also by its kernels."""
+        # A graph must start each kernel, too, at about half the cost.
         kernels = max(0.0, program.eager_kernels - program.eager_floor / 2)
-        # What has all processors already cannot run side by side with anything.
+        # A kernel that uses all processors cannot run side by side with another.
         narrow = 1 - program.eager_wide
         beside = draw.between(1 - narrow * (1 - 1 / program.cores), 1.0, SIDE_BY_SIDE)
 
@@ -70,7 +70,7 @@ class AsGraph(Repair):
             between = _find_python_between(step, super(AsGraph, self).replaced(program, step, finding))
             kept = [p for n, p in enumerate(step) if not self.is_own(p, finding) and n not in between]
             site = site_of(finding)
-            # However few the ops, a call in their place costs no more than they did.
+            # A call never costs more than the ops that it replaces, however few these are.
             seconds = min(program.call_s + program.launches_s, sum(p.seconds for p in own))
             call = Piece("launch", seconds, site, "graph", device=sum(p.device for p in own))
             if program.asynchronous:
@@ -80,7 +80,7 @@ class AsGraph(Repair):
         return program.with_steps(change)
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """The Python between the ops, which runs once, while the graph is traced; ops that samples gave to nobody."""
+        """Return the time of the Python between the ops, which a graph runs only when traced, and of unassigned ops."""
         beside = [
             sum(step[n].seconds for n in self.replaced(program, step, finding))
             - sum(piece.seconds for piece in step if self.is_own(piece, finding))
@@ -90,7 +90,7 @@ class AsGraph(Repair):
 
 
 def _find_python_between(step: Sequence[Piece], own: set[int]) -> set[int]:
-    """The pieces of Python between two eager ops of the finding, whose positions are `own`."""
+    """Return the positions of Python between two of the finding's eager ops, whose positions are `own`."""
     inside = range(min(own), max(own)) if own else range(0)
     return {
         n

@@ -1,4 +1,4 @@
-"""A finding in the making: what a detector knows, before the source line and the text are put in."""
+"""An unfinished finding: what a detector knows, before the source line and the texts are added."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
     from stoker.doctor.probes.recorder import Tally
 
-# A stall is repeated; what happens a few times is not in a loop, whatever it costs.
+# A stall happens repeatedly: anything rarer than this is not in a loop, whatever it costs.
 MIN_REPEATS = 10
-# Many of something between so few steps, or so rarely, and none elsewhere, are one piece of work: weights are set.
+# Events between fewer steps than `FEW`, or in fewer than one step in `_RARE`, are one piece of work, such as setting
+# weights, if there are many of them each time.
 FEW, _RARE = 3, 50
 
 
 @dataclass
 class Draft:
-    """A stall at a site, in nanoseconds."""
+    """A stall at a site. Times are in nanoseconds."""
 
     site: SiteKey
     count: int
-    # None for what has no price in time.
+    # None if the stall costs no time.
     ns: int | None
     lost_ns: int | None
     wait_ns: int | None = None
     copy_ns: int | None = None
     bytes: int | None = None
-    # Memory that would not be needed without it.
+    # Memory that the program would not need without the stall.
     saved_bytes: int | None = None
-    # Replaces the stall's own remedy where the run knows better.
+    # Replaces the stall's own remedy if the run suggests a better one.
     remedy: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)
 
 
 def happens_every_step(m: Measurements, count: int) -> bool:
-    """Whether something that happened `count` times belongs to the loop: to one step in five at least."""
+    """Whether something that happened `count` times belongs to the loop: it happened in at least one step in five."""
     return count >= max(MIN_REPEATS, m[StepsPart].count // 5)
 
 
 def is_in_loop(m: Measurements, tally: Tally) -> bool:
-    """Whether the program steps where this happens.
+    """Whether this happens inside the loop of steps.
 
-    What is over before the first training step, or begins after the last, is done once. A program that trains
-    nothing may have several loops, of which only the hottest is counted by.
+    Work that ends before the first training step, or begins after the last, is done once. A program that trains
+    nothing may have several loops, of which only the hottest counts the steps; then everything is in a loop.
     """
     steps, phase = m[StepsPart], m[StepsPart].phase
     if not phase.ns or not tally.last_end_ns or not steps.trains:
@@ -55,15 +56,15 @@ def is_in_loop(m: Measurements, tally: Tally) -> bool:
     rare = tally.between < FEW <= steps.ticks or tally.between * _RARE < steps.ticks
     if rare and tally.count >= MIN_REPEATS * tally.between:
         return False
-    # The first step may hold the first of many; of one that is over when it ends there is no telling.
+    # An event in the first step may be the first of many, unless the last one ends within that step.
     return tally.last_end_ns > phase.first_ns and tally.first_end_ns <= phase.last_ns
 
 
 def is_worth_reporting(m: Measurements, lost_ns: int, share: float = 0.02) -> bool:
-    """Whether so much was lost that it matters by itself."""
+    """Whether the lost time alone is large enough to report."""
     return lost_ns >= m[Books].wall_ns * share
 
 
 def find_commonest_site(sites: dict[SiteKey, int]) -> SiteKey | None:
-    """The site seen most often."""
+    """Return the site seen most often."""
     return max(sites, key=lambda site: sites[site]) if sites else None

@@ -1,4 +1,4 @@
-"""Switches that turn graphs off for debugging, and were left on: which calls they are, and how to take them out."""
+"""Switches that turn graphs off for debugging and were left on: find and remove them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from stoker.doctor.check.source.names import dotted_name, last_name
 from stoker.doctor.check.source.values import Py
 
 _SWITCHES = frozenset({"tf.config.run_functions_eagerly", "tf.config.experimental_run_functions_eagerly"})
-# How the analysis calls `model.run_eagerly = True`.
+# The analysis's name for `model.run_eagerly = True`.
 _ASSIGNED = "run_eagerly=True"
-# What only works, or only does what it says, outside a graph.
+# Calls that work, or mean what they say, only outside a graph.
 _EAGER_ONLY = frozenset(
     {"numpy", "item", "tolist", "print", "append", "extend", "write", "assign_moving", "train_on_batch"}
 )
 _HOST_MODULES = ("np.", "numpy.", "random.", "time.", "math.", "plt.", "wandb.", "logging.", "logger.", "os.")
 _CASTS = frozenset({"float", "int", "bool", "str", "open", "round", "breakpoint", "input"})
-# The methods that Keras calls inside of the steps it compiles.
+# Methods that Keras calls inside the steps that it compiles.
 _IN_STEPS = frozenset(
     {
         *("call", "train_step", "test_step", "predict_step", "compute_loss", "compute_metrics"),
@@ -31,7 +31,7 @@ _IN_STEPS = frozenset(
 
 
 def is_host_call(node: ast.Call) -> bool:
-    """Whether a call only works, or only does what it says, outside a graph."""
+    """Whether a call works, or means what it says, only outside a graph."""
     if last_name(node.func) in _EAGER_ONLY or dotted_name(node.func).startswith(_HOST_MODULES):
         return True
     return isinstance(node.func, ast.Name) and node.func.id in _CASTS
@@ -49,7 +49,7 @@ def switches_to_eager(fact: Call) -> bool:
 
 
 def turn_graphs_on(fact: Call) -> Fix | None:
-    """Take the switch out, where it is written there and nothing that a graph would then hold needs Python."""
+    """Return a fix that removes the switch, if it is a literal and no code that then runs in a graph needs Python."""
     module = fact.at.module
     edit = _edit(module, fact)
     if edit is None or any(_needs_python(function) for function in _list_compiled(module, fact)):
@@ -80,9 +80,9 @@ def _is_true(node: ast.expr) -> bool:
 
 
 def _list_compiled(module: SourceModule, fact: Call) -> Iterator[ast.AST]:
-    """What of this file runs in a graph once the switch is gone.
+    """Yield the functions and classes of this file that run in a graph once the switch is gone.
 
-    Steps, layers and functions under `tf.function`; losses and metrics are known by their names in the call.
+    These are steps, layers and functions under `tf.function`, and the losses and metrics that the call names.
     """
     named = {node.id for node in ast.walk(fact.call) if isinstance(node, ast.Name)}
     for node in ast.walk(module.tree):

@@ -1,7 +1,7 @@
-"""Steps that are no graph: eager ops, by the function of the user's that holds the tape they belong to.
+"""Steps that run op by op: eager ops, grouped by the user's function that holds their tape.
 
-A sample of eager work is a stack of the user's frames. It belongs to the innermost function on it that opens a tape,
-and there to the loop the tape is in: what a validation loop of the same function computes is not the step's.
+A sample of eager work is a stack of the user's frames. It belongs to the innermost function on the stack that opens a
+tape, and there only to the loop around the tape: a validation loop of the same function is not part of the step.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     _Sample = tuple[tuple[UserFrame, ...], Dispatched]
 
-# Fewer eager ops a step than this are the odd read or counter around a compiled step.
+# Fewer eager ops a step than this are just a read or a counter beside a compiled step.
 _MIN_OPS_PER_STEP = 10
-# What belongs to the steps is found in one of so many at least.
+# Work that belongs to the steps is seen in at least one of this many.
 _OFTEN = 5
 _MAX_PARTS = 5
 _REMEDY = "Put the loop's ops into a tf.function: one call, not many."
@@ -36,7 +36,7 @@ _REMEDY = "Put the loop's ops into a tf.function: one call, not many."
 
 @dataclass(frozen=True)
 class _StepFunction:
-    """A function that opens a tape, or the loop in it that does."""
+    """A function that opens a tape, or the loop in it that opens the tape."""
 
     file: str
     function: str
@@ -48,7 +48,7 @@ class _StepFunction:
 
 
 def eager_steps(m: Measurements) -> Iterator[Draft]:
-    """One for each function with a tape whose step runs op by op."""
+    """Yield a draft for each function with a tape whose step runs op by op."""
     tapes = _tapes(m)
     for step, samples in _group_by_owner(m, tapes)[0].items():
         draft = _draft(m, tapes[step], samples)
@@ -57,7 +57,7 @@ def eager_steps(m: Measurements) -> Iterator[Draft]:
 
 
 def eager_loops(m: Measurements) -> Iterator[Draft]:
-    """One for each other loop of eager ops, if they cost more than they compute."""
+    """Yield a draft for each other loop of eager ops that cost much beyond their kernels."""
     for site, samples in _group_by_owner(m, _tapes(m))[1].items():
         draft = None if _is_once(m, samples) else _draft(m, site, samples)
         if (
@@ -71,7 +71,7 @@ def eager_loops(m: Measurements) -> Iterator[Draft]:
 def _group_by_owner(
     m: Measurements, tapes: Mapping[_StepFunction, SiteKey]
 ) -> tuple[dict[_StepFunction, list[_Sample]], dict[SiteKey, list[_Sample]]]:
-    """The samples by the function whose step they belong to, and the others by the line that asks for them."""
+    """Group samples by the function to whose step they belong, and the others by the line that causes them."""
     owned: defaultdict[_StepFunction, list[_Sample]] = defaultdict(list)
     others: defaultdict[SiteKey, list[_Sample]] = defaultdict(list)
     for sample in m[EagerPart].stacks.items():
@@ -85,15 +85,15 @@ def _group_by_owner(
 
 
 def _tapes(m: Measurements) -> dict[_StepFunction, SiteKey]:
-    """The functions that open tapes, each with the line of the first tape; several tapes of one step are one.
+    """Return the functions that open tapes, each with the line of its first tape. A step may have several tapes.
 
-    A function that is called under another's tape is part of that one's step.
+    A function that is called under another function's tape is part of that function's step.
     """
     found: dict[_StepFunction, SiteKey] = {}
     for site, tally in sorted(m[EagerPart].tapes.items(), key=lambda item: item[0][1]):
         if tally.count >= MIN_REPEATS and tally.detail.get("inside", 0) < tally.count:
             found.setdefault(_StepFunction(site[0], site[2], tally.detail.get("loop")), site)
-    # Of loops inside one another the inner one comes first.
+    # Inner loops come before the loops around them.
     return dict(
         sorted(
             found.items(), key=lambda item: item[0].loop.end - item[0].loop.start if item[0].loop else 1 << 40
@@ -102,7 +102,7 @@ def _tapes(m: Measurements) -> dict[_StepFunction, SiteKey]:
 
 
 def _find_stepping_line(m: Measurements, stack: tuple[UserFrame, ...]) -> SiteKey:
-    """The line that asks for this work: in the loop that steps, or in the innermost loop, or the last line."""
+    """Return the line that causes this work: in the loop of steps, else in the innermost loop, else the last line."""
     sources = m[StepsPart].phase.sources
     for frame in stack:
         if any(loop in sources for loop in frame.loops):
@@ -113,9 +113,9 @@ def _find_stepping_line(m: Measurements, stack: tuple[UserFrame, ...]) -> SiteKe
 def _draft(m: Measurements, site: SiteKey, samples: list[_Sample]) -> Draft | None:
     count, ns = sum(found.ops for _, found in samples), sum(found.ns for _, found in samples)
     steps, eager = m[StepsPart].count, m[EagerPart]
-    # What the kernels take is needed either way.
+    # The time of the kernels is needed either way.
     lost = int(ns * (1 - m[WindowsPart].eager_kernel_share * eager.op_ns / max(1, eager.ns)))
-    # Without a step to measure by, only a loop of some length is one.
+    # Too few ops do not make a loop, nor do few ops a step unless they cost much.
     if count < MIN_REPEATS * _MIN_OPS_PER_STEP or (
         count / max(1, steps) < _MIN_OPS_PER_STEP and not is_worth_reporting(m, lost)
     ):
@@ -128,19 +128,19 @@ def _draft(m: Measurements, site: SiteKey, samples: list[_Sample]) -> Draft | No
 
 
 def _is_once(m: Measurements, samples: list[_Sample]) -> bool:
-    """Whether this is work between a few of the steps only: a model is built, then training goes on."""
+    """Whether this work happens between only a few of the steps, such as when a new model is built."""
     between, seen = max(found.between for _, found in samples), sum(found.samples for _, found in samples)
     steps = m[StepsPart]
     return steps.trains and (between < FEW or between * _OFTEN < min(seen, steps.ticks))
 
 
 def _is_keras_own(m: Measurements, site: SiteKey, count: int) -> bool:
-    """Whether these are the few ops with which `fit` asks for a batch: dear on a busy machine, but not the user's."""
+    """Whether these are the few ops by which `fit` gets a batch: costly on a busy machine, but not the user's."""
     return site in m[KerasPart].fits and count < _MIN_OPS_PER_STEP * m[StepsPart].count
 
 
 def _parts(samples: list[_Sample]) -> list[dict[str, Any]]:
-    """The lines that dispatch the ops, costliest first."""
+    """Return the lines that dispatch the ops, costliest first."""
     from stoker.doctor.attach.sites import shown_path
 
     lines: defaultdict[SiteKey, list[int]] = defaultdict(lambda: [0, 0])

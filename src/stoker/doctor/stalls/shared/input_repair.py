@@ -1,4 +1,4 @@
-"""The repair of a starved step: another input, and what the tuner could make of the one there is."""
+"""The repair of a starved step: another input, and the changes that the tuner could make to the present one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from stoker.doctor.replay.program import Program, Source
     from stoker.records import Finding
 
-# What is left of making an element whose result is cached or that is made by one vectorised call.
+# The share of an element's work that is left if its result is cached or one vectorised call makes it.
 LEFT_OF_INPUT = 0.05
-# The name of what is uncertain about it.
+# The name of what is uncertain about that share.
 LEFT = "what is left of the input"
 AHEAD = 8
 CROWDED = "where the input and the kernels want more processors than there are, they share them"
@@ -25,13 +25,13 @@ _MAPS = ("Map", "ParallelMap", "MapAndBatch")
 _ROW_BY_ROW = ("Shuffle", "ShuffleAndRepeat", "Batch", "ParallelBatch", "TensorSlice")
 _FILES = ("TFRecord", "TextLine", "FixedLengthRecord", "Interleave", "ParallelInterleave")
 _GRAPH = ("graph", "launch", "compute")
-# A stage that is called more often than this for an element works row by row.
+# A stage that runs more often than this for each element works row by row.
 _ROWS = 1.5
 
 
 @dataclass(frozen=True)
 class ExpectedChange:
-    """A change of the tuner, and what it leaves of the slow stage's work: at best, at worst."""
+    """A change by the tuner, and the share of the slow stage's work that it leaves, at best and at worst."""
 
     name: str
     best: float
@@ -44,7 +44,7 @@ PREFETCH = ExpectedChange("prefetch", 1.0, 1.0, "the next element is made while 
 
 @dataclass(frozen=True, kw_only=True)
 class InputRepair(Repair):
-    """Elements made ahead, in parallel, by fewer calls, or without Python."""
+    """The repair of an input: elements are made ahead, in parallel, by fewer calls, or without Python."""
 
     accounts: tuple[str, ...] = ("input",)
     uncertain: tuple[str, ...] = CROWDING
@@ -52,11 +52,11 @@ class InputRepair(Repair):
     experiment: str = "calls-alone"
 
     def is_measured(self, program: Program, finding: Finding) -> bool:
-        """Never: what the repaired input takes is assumed, only the rest of the step is timed."""
+        """Always False: the time of the repaired input is assumed, and only the rest of the step is timed."""
         return False
 
     def with_batches_there(self, program: Program, finding: Finding) -> Program:
-        """The program at its best: each batch is there, and its compiled calls take what they were timed to, alone."""
+        """Return the program at its best: no wait for batches, and compiled calls as fast as when timed alone."""
         timed = self.timed(program, finding)
         if timed is not None and timed.rounds:
             calls = Piece("compute", timed.rounds[0], site_of(finding), TIMED)
@@ -64,11 +64,11 @@ class InputRepair(Repair):
         return with_source(program, 0.0, ahead=AHEAD, python=False)
 
     def is_own(self, piece: Piece, finding: Finding) -> bool:
-        """All waiting for elements: a pipeline is read elsewhere than it is made."""
+        """Claim all waiting for elements, whatever the line: a pipeline is not read where it is made."""
         return piece.account in self.accounts and piece.site is not None
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """What the rest of a step gains from an input that is no longer at work beside it."""
+        """Return what the rest of a step gains once the input no longer runs beside it."""
         measured = program.measured
         if measured is None:
             return {}
@@ -85,7 +85,7 @@ class InputRepair(Repair):
         }
 
     def tuner_change(self, program: Program, source: Source, finding: Finding) -> ExpectedChange | None:
-        """What the tuner would try first; None if nothing."""
+        """Return the change that the tuner would try first, or None."""
         slow, cores = finding.detail.get("slow_stage") or "", 1 / program.cores
         by_row = source.slow_calls > _ROWS
         if slow in _MAPS and by_row:
@@ -111,17 +111,17 @@ class InputRepair(Repair):
 
 
 def _stays_beside_calls(piece: Piece) -> bool:
-    """Whether a piece is no part of a compiled call, nor time that the replay left out of one."""
+    """Whether a piece is neither part of a compiled call nor time that the replay could not explain."""
     return piece.name == TIMED or piece.account not in (*_GRAPH, "unexplained")
 
 
 def list_uncertain(*more: str) -> tuple[str, ...]:
-    """What is uncertain about every repair of an input, and about this one besides."""
+    """Return what is uncertain about every repair of an input, and `more` that is about one."""
     return (*CROWDING, *more)
 
 
 def with_source(program: Program, seconds: float, **changes: Any) -> Program:
-    """The program with another input, whose elements take this long to make, including a new iterator's first."""
+    """Return the program with an input whose elements, including a new iterator's first, take this long to make."""
     source = program.source
     if source is None:
         return program
@@ -134,7 +134,7 @@ def with_source(program: Program, seconds: float, **changes: Any) -> Program:
 
 
 def shrink_slow_stage(program: Program, left: float, **changes: Any) -> Program:
-    """The program with this part of its slow stage's work left, and elements made ahead."""
+    """Return the program with this share of its slow stage's work left, and elements made ahead."""
     source = program.source
     if source is None:
         return program

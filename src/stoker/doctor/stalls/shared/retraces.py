@@ -1,4 +1,4 @@
-"""Functions that are traced again: how often, what that loses, what had changed, and the repair."""
+"""Functions that are traced again: how often, what this costs, what had changed, and the repair."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from stoker.doctor.replay.simulation import Draw
     from stoker.records import Finding
 
-# Two traces are usual (a last, smaller batch); from the third on something changes every time.
+# Two traces are usual, for example for a smaller last batch. With more, something keeps changing.
 _MIN_RETRACES = 3
 _GRAPH = ("graph", "launch", "compute")
 
 
 @dataclass(frozen=True)
 class Retraced:
-    """A function of the user's that was traced again and again."""
+    """A user's function that was traced again and again."""
 
     function: TracedFunction
     site: SiteKey
@@ -35,18 +35,18 @@ class Retraced:
 
     @property
     def is_made_anew(self) -> bool:
-        """Many tf.function objects of one definition, rather than one that is traced for new arguments."""
+        """Whether one definition makes many tf.function objects, rather than one object traced for new arguments."""
         function = self.function
         return function.objects >= _MIN_RETRACES and function.retraces < _MIN_RETRACES * function.objects
 
     @property
     def is_by_python_values(self) -> bool:
-        """Whether at least half of what changed were Python values."""
+        """Whether at least half of the changed arguments were Python values."""
         changes = self.function.changes
         return sum(change.python for change in changes) * 2 >= len(changes)
 
     def draft(self) -> Draft:
-        """A finding about the arguments that changed."""
+        """Return a draft about the arguments that changed."""
         function = self.function
         detail: dict[str, Any] = {
             "function": function.name,
@@ -57,7 +57,7 @@ class Retraced:
 
 
 def find_retraced_functions(m: Measurements) -> Iterator[Retraced]:
-    """The user's functions that were traced too often."""
+    """Yield the user's functions that were traced too often."""
     busy_share, traces = m[WindowsPart].graph_busy_share, m[TracesPart]
     calls = m[CallsPart].functions
     excess = {f.definition: f.first_call_excess_ns(busy_share) for f in calls if f.definition}
@@ -73,7 +73,7 @@ def find_retraced_functions(m: Measurements) -> Iterator[Retraced]:
 
 
 def find_retraced_by_arguments(m: Measurements) -> Iterator[Retraced]:
-    """The retraced functions that are made once and called with changing arguments."""
+    """Return the retraced functions that are made once and called with changing arguments."""
     return (found for found in find_retraced_functions(m) if not found.is_made_anew)
 
 
@@ -82,7 +82,7 @@ class TraceRepair(Repair):
     """A repair that saves traces of one function."""
 
     def is_own(self, piece: Piece, finding: Finding) -> bool:
-        """Compare the function's name, if the trace has one."""
+        """Compare the function's name, if the trace names one."""
         if piece.account == "trace" and piece.name:
             return piece.name == finding.detail.get("function")
         return super().is_own(piece, finding)
@@ -90,19 +90,19 @@ class TraceRepair(Repair):
 
 @dataclass(frozen=True, kw_only=True)
 class TracedOnce(TraceRepair):
-    """One trace serves all calls."""
+    """The repair: one trace serves all calls."""
 
     accounts: tuple[str, ...] = ("trace",)
     assumes: str = f"one trace serves all calls, and runs as the calls did that did not trace; {WARM}"
     beside: tuple[float, float] = (0.0, 0.5)
-    # Of a trace, the first execution is lost as well.
+    # The loss also includes the first execution after each trace.
     claims_loss_only: bool = True
-    # Making the function is in the loop, too.
+    # Whether the loop also makes the function.
     makes_function: bool = False
     experiment: str = "same-graph"
 
     def may_claim(self, piece: Piece) -> bool:
-        """The trace of another function, of TensorFlow's own, is not this one's."""
+        """Exclude named pieces: they are traces of other functions, such as TensorFlow's own."""
         return not piece.name
 
     def label(self, piece: Piece, finding: Finding) -> Piece:
@@ -110,7 +110,7 @@ class TracedOnce(TraceRepair):
         return replace(super().label(piece, finding), name=finding.detail.get("function", ""))
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """Remove the traces; steps that traced take as long as the others."""
+        """Remove the traces. Steps that traced then take as long as the others."""
         calls = [p.seconds for s in program.steps for p in s if p.account == "dispatch" and p.site]
         python = [p.seconds for s in program.steps for p in s if p.account == "python"]
         usual, between = _lower_quarter(calls), _lower_quarter(python)
@@ -122,7 +122,7 @@ class TracedOnce(TraceRepair):
 
         def shorten(piece: Piece) -> Piece:
             if self._is_call(piece, finding):
-                # Looking for a graph that is not there, and keeping the new one, is part of tracing.
+                # Looking for a missing graph and keeping the new one are part of tracing.
                 return replace(piece, seconds=min(piece.seconds, usual))
             if self.makes_function and is_loop_python(piece):
                 return replace(piece, seconds=min(piece.seconds, between))
@@ -131,10 +131,10 @@ class TracedOnce(TraceRepair):
         return program.with_steps(change)
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """Calls of the one graph, timed to take so many seconds each, in place of all calls.
+        """Replace all calls by calls of the one graph, which were timed to take this many seconds each.
 
-        A call that found its graph is among them: while new graphs are made all the time, it is slower, too. The
-        loop's own Python stays as it is: nothing tells making the function from what else happens there.
+        This includes calls that found their graph: they, too, are slower while new graphs keep being made. The
+        loop's own Python stays, since making the function cannot be told from its other work.
         """
 
         def change(step: list[Piece]) -> list[Piece]:
@@ -146,7 +146,7 @@ class TracedOnce(TraceRepair):
         return program.with_steps(change)
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """What the program no longer does without the traces."""
+        """Return what else the program no longer does without the traces."""
         found = {
             "the Python of a call that traces": mean_s(program.steps, lambda p: self._is_call(p, finding))
         }
@@ -171,5 +171,5 @@ class TracedOnce(TraceRepair):
 
 
 def _lower_quarter(seconds: list[float]) -> float:
-    """What a usual one takes: a call that traces nothing, a turn in which nothing is made."""
+    """Return the lower quartile: the time of a usual call without a trace, or of a turn that makes no function."""
     return sorted(seconds)[len(seconds) // 4] if seconds else 0.0

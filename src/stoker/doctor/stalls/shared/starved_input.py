@@ -1,4 +1,4 @@
-"""Waiting for the input pipeline: which pipeline, and which of its stages is to blame."""
+"""Find the pipelines that keep the step waiting, and the stage of each that is to blame."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
     from stoker.doctor.probes.pipelines import Pipeline, UserStage
 
-# A pipeline that keeps the step waiting for less than this share of the run is doing its job.
+# A pipeline is fine if it keeps the step waiting for less than this share of the run.
 _MIN_SHARE = 0.01
-# A map cheaper than this per element is mostly the price of calling it.
+# The time of a map cheaper than this per element is mostly the overhead of its call.
 _CHEAP_MAP_NS = 150_000
-# Of the time there is for an element, the share in which a pipeline that keeps up makes one.
+# A pipeline keeps up if it makes an element in less than this share of the time available.
 _AT_EASE = 0.25
 _FUNCTION_CALL_NS = 20_000
 _WITH_FUNCTION = ("Map", "ParallelMap", "FlatMap", "Filter", "Interleave", "ParallelInterleave")
 _BATCHES = ("Batch", "ParallelBatch", "PaddedBatch")
-# By the stage that is slow, what can be done about it where it stands.
+# Remedies by the name of the slow stage.
 _REMEDIES = (
     (
         ("Shuffle", "ShuffleAndRepeat"),
@@ -65,7 +65,7 @@ _MAPPED_BATCHES = (
 
 
 class Cause(Enum):
-    """What a pipeline that keeps the step waiting is slowed by."""
+    """What slows down a pipeline that keeps the step waiting."""
 
     PYTHON = auto()
     SERIAL_MAP = auto()
@@ -75,7 +75,7 @@ class Cause(Enum):
 
 
 def find_starved_pipelines(m: Measurements, cause: Cause) -> Iterator[Draft]:
-    """One finding for each pipeline that keeps the program waiting for this cause."""
+    """Yield a draft for each pipeline that keeps the program waiting for this cause."""
     in_graph, pipelines = 0, m[InputPart].pipelines
     if m[DevicePart].kind == "CPU":
         in_graph = int((m[Books].totals["graph"] - first_call_ns(m)) * m[WindowsPart].graph_input_share)
@@ -83,7 +83,7 @@ def find_starved_pipelines(m: Measurements, cause: Cause) -> Iterator[Draft]:
     for pipeline in pipelines:
         wait = pipeline.wait_ns
         if fed_in_graph and pipeline is max(fed_in_graph, key=lambda p: p.iterators):
-            # The windows do not say which iterator a graph waited for: it is the one handed to it.
+            # Profiler windows do not say which iterator a graph waited for. It is one that is passed to the graph.
             wait += in_graph
         if wait >= m[Books].wall_ns * _MIN_SHARE and _users_stages(pipeline) and not _keeps_up(m, pipeline):
             blamed, draft = _blame(m, pipeline, wait)
@@ -92,14 +92,14 @@ def find_starved_pipelines(m: Measurements, cause: Cause) -> Iterator[Draft]:
 
 
 def is_behind_batch(names: Sequence[str]) -> bool:
-    """Whether what comes after these stages (its own side first, the source last) is given whole batches."""
+    """Whether a stage gets whole batches from the stages before it, which are given nearest first, source last."""
     return any(name in _BATCHES for name in names) and "Unbatch" not in names
 
 
 def _keeps_up(m: Measurements, pipeline: Pipeline) -> bool:
-    """Whether an element takes far less to make, ahead of its use, than there is time for one.
+    """Whether a pipeline makes elements ahead of their use, and in far less time than it has for each.
 
-    Then the step waits for a processor, not for the pipeline: a busy machine, or Python's lock.
+    The step then waits for a processor of a busy machine or for Python's lock, not for the pipeline.
     """
     if not pipeline.ran or not pipeline.elements or not does_make_ahead(pipeline):
         return False
@@ -110,7 +110,7 @@ def _keeps_up(m: Measurements, pipeline: Pipeline) -> bool:
 
 
 def _measure_making_ns(pipeline: Pipeline) -> float:
-    """What an element takes to make. tf.data keeps the books of what a `repeat` reads for its last round only."""
+    """Return the time to make an element. tf.data's statistics below a `repeat` cover only its last round."""
     whole, rounds = 0.0, 1.0
     for at, (name, count, ns) in enumerate(pipeline.ran):
         whole += rounds * max(ns, count * _call_ns(name))
@@ -120,7 +120,7 @@ def _measure_making_ns(pipeline: Pipeline) -> float:
 
 
 def _call_ns(stage: str) -> int:
-    """What one call of a stage takes at least: tf.data's books leave out the calling of its function."""
+    """Return the least time of one call of a stage: tf.data's statistics leave out the overhead of its function."""
     return _FUNCTION_CALL_NS if stage.startswith(_WITH_FUNCTION) else 0
 
 
@@ -129,7 +129,7 @@ def _users_stages(pipeline: Pipeline) -> list[UserStage]:
 
 
 def _read_stages(m: Measurements, pipeline: Pipeline) -> dict[str, StageTime]:
-    """The stages by path: as the profiler's windows saw them, or as tf.data's own books have them."""
+    """Return the stages by path, from the profiler's windows or else from tf.data's own statistics."""
     seen = m[WindowsPart].summary.stages
     if seen or not pipeline.ran:
         return seen
@@ -175,7 +175,7 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> tuple[Cause, Draft
 
 
 def _stage_remedy(name: str, stages: Sequence[str] = ()) -> str:
-    """What helps where this stage is the slow one of a pipeline whose stages are these, the source's last."""
+    """Return the remedy for a slow stage of a pipeline with these stages, listed with the source last."""
     helps = "do its work once beforehand, or for a whole batch at a time."
     below = stages[stages.index(name) + 1 :] if name in stages else ()
     if name in _MAPS and is_behind_batch(below):
@@ -188,7 +188,7 @@ def _stage_remedy(name: str, stages: Sequence[str] = ()) -> str:
 def _is_cheap_before_batch(
     ran: dict[str, StageTime], stages: list[UserStage], culprit: UserStage, slow: str | None
 ) -> bool:
-    """A cheap map below a batch is called too often; any other serial map is just serial."""
+    """Whether the slow stage is a cheap map before a batch, which is called too often. Other maps are just serial."""
     batched_after = any(stage.name in ("Batch", "ParallelBatch") for stage in stages[: stages.index(culprit)])
     time = ran.get(slow or "")
     per_element = time.self_ns / time.calls if time and time.calls else 0
@@ -196,10 +196,10 @@ def _is_cheap_before_batch(
 
 
 def _stage_for(stages: list[UserStage], path: str) -> UserStage | None:
-    """The user's stage behind a path such as `Iterator::Root::Prefetch::MapAndBatch::Range`.
+    """Return the user's stage for a path such as `Iterator::Root::Prefetch::MapAndBatch::Range`.
 
     TensorFlow rewrites pipelines before it runs them: it fuses map and batch, makes pure maps parallel, adds a
-    prefetch. The last stage of that name, counted from the source, is the one.
+    prefetch. The path refers to the last stage of that name, counted from the source.
     """
     name = stage_name(path)
     wanted = {
