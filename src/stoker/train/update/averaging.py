@@ -1,4 +1,4 @@
-"""The exponential moving average of the weights, updated after every update of the weights.
+"""The exponential moving average of the weights, updated whenever the weights are.
 
 trainer = stoker.Trainer(..., ema=0.999)
 with trainer.averaged_weights():
@@ -21,8 +21,8 @@ from stoker.train.update.replicas import Replicas
 class EMA:
     """average = decay * average + (1 - decay) * weight.
 
-    warmup: start with a short memory, decay = min(decay, (1 + n) / (10 + n)) after n updates, so that the average
-    soon forgets the random initial weights.
+    warmup: start with a short memory: decay = min(decay, (1 + n) / (10 + n)) after n updates, so that the average soon
+    forgets the random initial weights.
     """
 
     decay: float = 0.999
