@@ -140,8 +140,7 @@ class TrainerLoops(StepLoops):
         return run
 
     def _results(self) -> Callable[[], Logs]:
-        """Return a function for the logs that runs once after a call's last step: at every step it would slow replicas.
-        """
+        """Return a function for the logs that runs once, after a call's last step: at every step it would be slow."""
         owner = weakref.ref(self.trainer)
 
         def results() -> Logs:

@@ -137,8 +137,7 @@ class Updating:
     def _together(
         self, waiting: Sequence[Waiting], values: list[Tensor], weight: Weight, more: Tensor
     ) -> ReplicaMeans:
-        """Run the step's collective: gradients, losses of the updates, `values`, and the flags of workers out of data.
-        """
+        """Run the step's collective: gradients, losses of the updates, `values`, and flags of workers out of data."""
         gradients = [gradient for one in waiting for gradient in one.gradients]
         losses = [one.loss for one in waiting]
         out = [] if more is None else [tf.cast(tf.logical_not(more), tf.float32)]
