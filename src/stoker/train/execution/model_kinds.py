@@ -66,8 +66,7 @@ def _usage(verb: str) -> str:
 
 
 def must_keras_run(model: Model, verb: str) -> bool:
-    """Whether Keras must run it: eager steps, several replicas, state kept between batches, or the model's own
-    function.
+    """Whether Keras must run it: eager steps, several replicas, state kept between batches, or its own function.
 
     A worker of a job has the whole model and predicts alone: Keras would wait for the other workers.
     """
