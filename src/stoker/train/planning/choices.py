@@ -34,8 +34,7 @@ class JitChoice(TypedDict):
 
 
 def key_of(concrete: tf.types.experimental.ConcreteFunction, *facts: object) -> str:
-    """Return the name of a choice: a hash of the traced step op by op, the machine, the versions and the given facts.
-    """
+    """Return the name of a choice: a hash of the traced step op by op, the machine, the versions and other facts."""
     ops = [
         (op.type, [(str(out.shape), out.dtype.name) for out in op.outputs])
         for op in concrete.graph.get_operations()
