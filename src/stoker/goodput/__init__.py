@@ -1,7 +1,7 @@
 """Where the time of a launched job went, over all its restarts.
 
-`stoker launch` and its workers note what happens in files of the job, one event per line. The ledger is computed from
-these files each time somebody asks for it, so it exists however the job ended.
+`stoker launch` and its workers write events to the job's files, one per line. The ledger is computed from these files
+each time somebody asks for it, so it exists however the job ended.
 
     .stoker/jobs/<job>/events/launch.events
     .stoker/jobs/<job>/events/worker-<restart>-<rank>.events

@@ -81,7 +81,7 @@ class GoodputJournal:
         """Add a call of the loop; a call that compiled gets an event of its own."""
         with self._lock:
             if cold or first != self._last:
-                # Note what came before the call, as of the call's beginning.
+                # Note the time before the call, as of the call's beginning.
                 self.flush(time.monotonic_ns() - round(seconds * 1e9))
                 self._first = first
             self._last = last

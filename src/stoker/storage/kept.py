@@ -136,7 +136,7 @@ def origin_of(path: Path) -> str:
 
 
 def version_of(path: Path) -> str | None:
-    """Return a text that changes with the content behind the URL; None if the file is no copy or nobody can tell."""
+    """Return a text that changes with the content behind the URL; None if this is not a copy or nobody can tell."""
     full = path.resolve()
     for parent in full.parents:
         if (origin := _origins.get(parent)) is not None:

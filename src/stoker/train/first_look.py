@@ -2,8 +2,8 @@
 
     stoker.fit(model, x, y, validation_split=0.1, check=True)
 
-Certain mistakes (labels the loss cannot take) are errors; what may be intended is a warning. Only the first eight
-batches of a dataset are checked, in a pass of their own.
+Mistakes that are certain (labels that the loss cannot take) are errors; anything that may be intended is a warning.
+Only the first eight batches of a dataset are checked, in a pass of their own.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ def _sums(gradient: tf.IndexedSlices, place: Tensor, count: Tensor) -> tuple[Ten
     )
 
 
-# Optimizers whose update treats each weight alone, in several ops, and keeps no value for all variables (as Nadam
-# does).
+# Optimizers whose update treats each weight alone, in several ops, and keeps no value shared by all variables (Nadam
+# keeps one).
 _OPTIMIZERS = (
     keras.optimizers.Adam,
     keras.optimizers.AdamW,

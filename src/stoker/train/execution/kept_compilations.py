@@ -4,9 +4,9 @@
     <user cache>/stoker/compilations/processes/  what running processes use: links to these, and new compilations
 
 TensorFlow looks only into the directory of its own process. Before a loop is compiled, links to the kept compilations
-are put there; afterwards, the new files of TensorFlow are linked to the kept ones. So nobody reads a file that is being
-written or removed, and compilations of the user's own functions are not kept. TensorFlow itself checks that a kept
-compilation is of the same program. An incomplete file would fail the training, so it is not linked.
+are put there; afterwards, the files that TensorFlow has written are linked into the kept directory. So nobody reads a
+file that is being written or removed, and compilations of the user's own functions are not kept. TensorFlow itself
+checks that a kept compilation is of the same program. An incomplete file would fail the training, so it is not linked.
 """
 
 from __future__ import annotations

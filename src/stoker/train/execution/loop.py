@@ -140,8 +140,8 @@ class CompiledLoop:
             self._waited = logs.pop(WAITED, 0.0)
             return logs
         self._ran = count
-        # XLA needs one shape of batch. Otherwise a shorter last batch is a step like the others: TensorFlow would
-        # optimize a function of its own all over again, which slows a short job.
+        # XLA needs one shape of batch. Without XLA, a shorter last batch is a step like the others: TensorFlow would
+        # have to optimize a separate function for it, which slows a short job.
         whole = min(count, self._read_full_steps() - first) if self.jit == "loop" else count
         if whole > 0:
             logs = self._call(self._many_function(), tf.constant(first), tf.constant(whole), operands)

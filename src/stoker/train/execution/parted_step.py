@@ -1,8 +1,9 @@
 """Keras' training step with gradients computed a few rows at a time: the whole batch's numbers in less memory.
 
 Whatever Keras does once per batch happens once: the update, with its clipping and its check for infinities, one count
-of the optimizer, one value for the trackers of losses. A loss may divide by what a mask leaves, or by the sum of the
-sample weights. Such a loss is divided by the sum for the whole batch, which a separate pass computes first.
+of the optimizer, one value for the trackers of losses. A loss may divide by the number of values that a mask leaves, or
+by the sum of the sample weights. Such a loss is divided by the sum for the whole batch, which a separate pass computes
+first.
 """
 
 from __future__ import annotations

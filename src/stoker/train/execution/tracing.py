@@ -16,9 +16,9 @@ def drop_trivial_products(step: Callable[..., Any]) -> Callable[..., Any]:
 
     TensorFlow itself removes these products, but leaves a control edge from the constant. In a plain function, such as
     Keras' step, it then drops the edge, since a constant waits for nothing. In the body of a loop, a constant waits for
-    the loop's iteration: the edge stays, and TensorFlow fuses no op that has one. `tf.nn.silu` computes `x *
-    sigmoid(1.0 * x)`. So Keras' step used oneDNN's kernel for swish, which rounds in its own way, but the loop's body
-    did not.
+    the loop's iteration: the edge stays, and TensorFlow fuses no op that has one. `tf.nn.silu` computes
+    `x * sigmoid(1.0 * x)`. So Keras' step used oneDNN's kernel for swish, which rounds in its own way, but the loop's
+    body did not.
     """
 
     def run(*args: Nest) -> Nest:

@@ -40,7 +40,7 @@ class MemberGroup:
         self._stack_newer = False
 
     def step(self, flats: Sequence[FlatStep]) -> Callable[[Nest], list[Tensor]]:
-        """Return one step of all members on the stack, to be traced. It returns stacks, or values for all members.
+        """Return one step of all members on the stack, to be traced. It returns stacks, or shared values.
 
         Args:
             flats: the flat step of each member, in their order.

@@ -3,8 +3,8 @@
 A rule returns the stacked outputs of an op, or None if it cannot promise the same bits; then the op is computed once
 for each member. The rules rest on these facts about processors:
 
-- an op that rounds once (sum, product, quotient, root) gives the same result wherever an element stands; - exp, log and
-similar ops round differently in the last elements, fewer than a vector register, than in the others:
+- an op that rounds once (sum, product, quotient, root) gives the same result wherever an element stands;
+- exp, log and similar ops round differently in the last elements, fewer than a vector register, than in the others:
   they are stacked if the members' values fill whole registers;
 - a reduction over a member's own axes adds up as it does alone.
 

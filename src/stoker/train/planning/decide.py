@@ -102,7 +102,7 @@ _DEMANDED = "the model was compiled with jit_compile=True"
 
 
 def choose_jit_to_try(steps: StepLoops, feed: BatchFeed, plan: Plan, *, cut: bool) -> str:
-    """Return what XLA compiles while the parts of batches are chosen: as it will be, unless a later trial decides."""
+    """Return what XLA compiles while parts of batches are chosen: the final choice, unless a later trial makes it."""
     if plan.jit is not None:
         return "step" if cut and plan.jit == "loop" else plan.jit
     if steps.jit_refusal() is not None or not steps.jit_demanded():

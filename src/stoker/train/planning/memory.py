@@ -143,7 +143,7 @@ class MemoryTrials:
         return -(-self.rows // max(-(-self.rows // parts) - 1, 1))
 
     def _fewest_as_small(self, parts: int) -> int:
-        """Return the fewest parts of the same size: 6 parts of 10 rows are 5 of 2 rows."""
+        """Return the fewest parts of the same size: a batch of 10 rows in 6 parts has 5 parts of 2 rows."""
         return -(-self.rows // -(-self.rows // parts))
 
     def estimate(self, parts: int) -> float:

@@ -155,7 +155,7 @@ def _time(loop: CompiledLoop, steps: int) -> float:
 
 
 def measure_share_that_ran(before: ProcessorUse) -> float:
-    """Return how much of the time in which threads wanted to run they did run; 1 if none waited, or if unknown."""
+    """Return the share of threads' runnable time in which they ran; 1 if none waited, or if unknown."""
     use = ProcessorUse.up_to_now().since(before)
     return use.ran / (use.ran + use.all_waited) if use.ran > 0 else 1.0
 

@@ -21,8 +21,8 @@ from stoker.train.update.replicas import Replicas
 class EMA:
     """average = decay * average + (1 - decay) * weight.
 
-    warmup: start with a short memory: decay = min(decay, (1 + n) / (10 + n)) after n updates, so that the average soon
-    forgets the random initial weights.
+    warmup: start with a short memory, decay = min(decay, (1 + n) / (10 + n)) after n updates, so that the average
+    soon forgets the random initial weights.
     """
 
     decay: float = 0.999

@@ -25,8 +25,8 @@ from stoker.train.workers.tracing import on_replica
 class Weight:
     """How much a replica counts in the means of a step.
 
-    own: its share of the batch; or its number of rows, if it cannot know that of the others. rows: the rows of all
-    replicas' batches together; None if only the sum tells.
+    own: its share of the batch; or its number of rows, if it cannot know that of the others.
+    rows: the rows of all replicas' batches together; None if only the sum tells.
     """
 
     own: Tensor

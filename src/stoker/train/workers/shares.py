@@ -36,8 +36,8 @@ WAYS = ("share", "rows", "files")
 class Share:
     """The data that one worker reads.
 
-    apart: whether its batches are its own, rather than those of all workers. again: whether the place in the batches
-    can be found by counting, whatever the number of workers.
+    apart: whether its batches are its own, rather than those of all workers.
+    again: whether the place in the batches can be found by counting, whatever the number of workers.
     """
 
     x: Data
