@@ -14,7 +14,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-# "Temporary failure, try again": the launcher takes this code for a preemption, not for a fault.
+# "Temporary failure, try again": whatever started the workers takes this code for a preemption, not for a fault.
 EXIT_CODE = 75
 
 
