@@ -1,4 +1,4 @@
-"""What the time of a worker is spent on. Every moment of a job is on one account for each of its workers."""
+"""What a worker spends its time on. For each worker, every moment of a job belongs to exactly one account."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PEERS = "peers"
 OTHER = "other"
 IDLE = "idle"
 
-# In the order in which they are shown, with what a reader sees.
+# In the order in which the ledger shows them, with the words that it shows.
 MEANINGS = {
     PRODUCTIVE: "steps whose results count",
     RECOMPUTED: "steps that were lost: after the last checkpoint",
@@ -29,5 +29,5 @@ MEANINGS = {
 
 ACCOUNTS = tuple(MEANINGS)
 
-# What a worker that trains is doing between two events, until they say more.
+# The phase of a worker that trains, until its events say more.
 TRAINING = "training"

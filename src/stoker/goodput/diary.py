@@ -1,4 +1,4 @@
-"""The events of a job, as `stoker launch` notes them, beside those of its workers, which agents pass on to it."""
+"""The job's event files: the events that `stoker launch` notes, and those of its workers, which agents pass on."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class JobDiary:
     """The event files of one job.
 
     Args:
-        directory: the job's.
+        directory: the job's directory.
         restarts: how often a scheduler had restarted the job before.
-        rank: the only worker that runs here, if a scheduler starts each by itself.
+        rank: the only worker that runs here, if a scheduler starts each worker by itself.
     """
 
     def __init__(self, directory: Path, restarts: int = 0, rank: int | None = None) -> None:
@@ -30,23 +30,23 @@ class JobDiary:
         self._write(ClockTied.now())
 
     def begin_round(self, number: int, ranks: list[int]) -> None:
-        """All workers are about to start."""
+        """Note that all workers are about to start."""
         self._write(RoundBegun(time.monotonic_ns(), self._restarts + number, ranks))
 
     def note_end_of_worker(self, number: int, rank: int) -> None:
-        """A worker's process has ended."""
+        """Note that a worker's process has ended."""
         self._write(WorkerEnded(time.monotonic_ns(), self._restarts + number, rank))
 
     def end_round(self, number: int, kind: str, line: str) -> None:
-        """No worker is left."""
+        """Note that no worker is left."""
         self._write(RoundOver(time.monotonic_ns(), self._restarts + number, kind, line))
 
     def end_job(self, *, done: bool) -> None:
-        """The job is over."""
+        """Note that the job is over."""
         self._write(JobEnded(time.monotonic_ns(), done))
 
     def add_events(self, number: int, rank: int, lines: str) -> None:
-        """Add what a worker has noted."""
+        """Add the events that a worker noted."""
         path = self._directory / f"worker-{self._restarts + number}-{rank}{SUFFIX}"
         self._append(path, lines.encode("utf-8"))
 

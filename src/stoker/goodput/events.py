@@ -1,7 +1,7 @@
-"""What a job and its workers note, one line of JSON each; `say` names the type of the event.
+"""The events that a job and its workers note, one line of JSON each; `say` names the type of the event.
 
-`at` is in nanoseconds of the machine's monotonic clock, which nobody can set. The first event of each file ties it to
-the wall clock and says which boot of which machine it is from, so that files of several machines can be compared.
+`at` is in nanoseconds of the machine's monotonic clock, which nobody can set. The first event of each file relates that
+clock to the wall clock and names the machine and its boot, so that files of several machines can be compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class NotedEvent:
-    """What all events have."""
+    """The fields that all events have."""
 
     say: ClassVar[str] = ""
     at: int
@@ -25,7 +25,7 @@ class NotedEvent:
 
 @dataclass(frozen=True)
 class ClockTied(NotedEvent):
-    """The first event of a file: both clocks at one moment, and the boot during which the monotonic one counts."""
+    """The first event of a file: both clocks at one moment, and the boot in which the monotonic clock is valid."""
 
     say: ClassVar[str] = "clock"
     wall: int
@@ -33,7 +33,7 @@ class ClockTied(NotedEvent):
 
     @classmethod
     def now(cls) -> ClockTied:
-        """Both clocks now."""
+        """Read both clocks now."""
         try:
             boot = _BOOT.read_text(encoding="ascii").strip()
         except OSError:
@@ -43,7 +43,7 @@ class ClockTied(NotedEvent):
 
 @dataclass(frozen=True)
 class PhaseBegun(NotedEvent):
-    """A worker does something else from now on; `phase` is an account or `training`, `line` a line of the user's."""
+    """A worker begins to do something else; `phase` is an account or `training`, `line` is the user's line."""
 
     say: ClassVar[str] = "phase"
     phase: str
@@ -52,7 +52,7 @@ class PhaseBegun(NotedEvent):
 
 @dataclass(frozen=True)
 class RunResumed(NotedEvent):
-    """A worker trains from this step on, 0 for a new run. `run` has the same name after every restart."""
+    """A worker trains from this step on, 0 for a new run. `run` keeps its name across restarts."""
 
     say: ClassVar[str] = "resumed"
     run: str
@@ -61,9 +61,9 @@ class RunResumed(NotedEvent):
 
 @dataclass(frozen=True)
 class StepsDone(NotedEvent):
-    """Since the event before: steps `first` + 1 to `last`, and seconds; what is left belongs to the phase.
+    """Steps `first` + 1 to `last`, done since the event before, and their seconds; the rest of the time is the phase's.
 
-    `cold` if the call traced or compiled something, so that it took longer than its steps.
+    `cold` means that the call traced or compiled something and so took longer than its steps.
     """
 
     say: ClassVar[str] = "steps"
@@ -78,7 +78,7 @@ class StepsDone(NotedEvent):
 
 @dataclass(frozen=True)
 class CheckpointCounted(NotedEvent):
-    """A checkpoint of this step is complete: a restart goes on from there."""
+    """A checkpoint of this step is complete: a restart resumes from it."""
 
     say: ClassVar[str] = "counted"
     run: str
@@ -87,7 +87,7 @@ class CheckpointCounted(NotedEvent):
 
 @dataclass(frozen=True)
 class RoundBegun(NotedEvent):
-    """All workers are being started: `number` restarts so far."""
+    """All workers are being started; the job has restarted `number` times so far."""
 
     say: ClassVar[str] = "round"
     number: int
@@ -115,7 +115,7 @@ class RoundOver(NotedEvent):
 
 @dataclass(frozen=True)
 class JobEnded(NotedEvent):
-    """The job is over. Unless it is done, what was trained after the last checkpoint is lost."""
+    """The job is over. Unless it is done, the steps after the last checkpoint are lost."""
 
     say: ClassVar[str] = "end"
     done: bool
@@ -130,12 +130,12 @@ _KINDS: dict[str, type[Event]] = {
 
 
 def encode(event: Event) -> bytes:
-    """Write an event as a line."""
+    """Encode an event as a line."""
     return json.dumps({"say": event.say, **asdict(event)}, separators=(",", ":")).encode("utf-8") + b"\n"
 
 
 def decode(text: bytes) -> list[Event]:
-    """Read the events of a file; lines that are cut short, or of a kind unknown to this version, are left out."""
+    """Read the events of a file, without incomplete lines and events that this version does not know."""
     return [event for line in text.split(b"\n")[:-1] if (event := _decode_line(line)) is not None]
 
 

@@ -1,8 +1,7 @@
-"""The ledger of a job, folded from its history.
+"""Computes the ledger of a job from its history.
 
-The job's time is divided at the starts of its rounds. In each part every worker of the round has one piece after
-another, without gaps, and counts for its share of the job: so the accounts sum to the wall time whatever the workers
-noted.
+The job's time is divided at the starts of its rounds. In each part, every worker of the round has a sequence of pieces
+without gaps, and counts for its share of the job. So the accounts sum to the wall time whatever the workers noted.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _AFTER_THE_END = "workers that had ended before the others"
 
 
 def fold(job: str, history: JobHistory) -> JobLedger:
-    """The ledger of a job; of one that still runs, up to its last event."""
+    """Return the ledger of a job; if the job still runs, up to its last event."""
     end = history.last if history.ended is None else history.ended
     sums = _Sums(history.began, end)
     for part in _cut_parts(history, end):
@@ -61,13 +60,13 @@ class _Part:
     """The time from the start of a round to the next one, or the time before the first."""
 
     round_of: RoundHistory | None
-    # Why the round had to be started.
+    # Why this round was started.
     because: str
     ranks: list[int]
     pieces: list[TimePiece]
-    # When each worker did its first step in the round.
+    # When each worker did its first step of the round.
     first_steps: dict[int, int]
-    # When the first worker ended in a round that was ended because of it: the others were lost from then on.
+    # When the first worker ended, if that ended the round: from then on the others' work was lost.
     lost_at: int | None = None
 
 
@@ -95,7 +94,7 @@ def _cut_parts(history: JobHistory, end: int) -> Iterator[_Part]:
         ]
         for index, this in enumerate(rounds)
     ]
-    # What a step takes is looked for in all rounds: a worker may be killed after its first call.
+    # Take the usual duration of a step from all rounds: a worker may be killed right after its first call.
     pieces = split_compiling([piece for part in cuts for piece in part])
     for index, this in enumerate(rounds):
         own = [
@@ -117,7 +116,7 @@ def _cut_parts(history: JobHistory, end: int) -> Iterator[_Part]:
 
 @dataclass
 class _Sums:
-    """Nanoseconds, added up in several ways."""
+    """Nanoseconds, summed in several ways."""
 
     begin: int
     end: int
@@ -168,7 +167,7 @@ class _Sums:
 
 
 def _find_cause(piece: TimePiece, part: _Part) -> str:
-    """Why a piece was not spent on steps that count."""
+    """Return why a piece was not spent on steps that count."""
     this = part.round_of
     if this is None:
         return part.because

@@ -1,7 +1,7 @@
 """The events of a job on one clock: seconds since the job began.
 
-Within one boot of a machine the monotonic clock is the same for all processes, and nobody can set it. Files of other
-machines are compared by their wall clocks, and moved into the round that they belong to if these differ.
+Within one boot of a machine, all processes share one monotonic clock, which nobody can set. Files from other machines
+are compared by their wall clocks. If a wall clock is off, the events are moved into the round that they belong to.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WORKER = re.compile(rf"worker-(\d+)-(\d+){re.escape(SUFFIX)}")
 
 @dataclass(frozen=True)
 class WorkerHistory:
-    """What one worker's process noted; `began` is its first event, `ended` is None if nobody saw its end."""
+    """The events of one worker's process; `began` is its first event, `ended` is None if nobody saw its end."""
 
     round: int
     rank: int
@@ -38,18 +38,18 @@ class WorkerHistory:
 
     @property
     def last(self) -> int:
-        """The time of its last event."""
+        """The time of the worker's last event."""
         return max((self.began, *(event.at for event in self.events)))
 
     def move(self, by: int) -> WorkerHistory:
-        """The same, so many nanoseconds later."""
+        """Return the same history, this many nanoseconds later."""
         events = [replace(event, at=event.at + by) for event in self.events]
         return replace(self, began=self.began + by, events=events)
 
 
 @dataclass(frozen=True)
 class RoundHistory:
-    """One start of all workers; `over` is None if it goes on, or if nobody saw its end."""
+    """One start of all workers; `over` is None if the round still runs, or if nobody saw its end."""
 
     number: int
     ranks: list[int]
@@ -61,7 +61,7 @@ class RoundHistory:
 
 @dataclass(frozen=True)
 class JobHistory:
-    """All that is known of a job. Times are nanoseconds of one clock."""
+    """Everything known about a job. Times are nanoseconds of one clock."""
 
     began: int
     rounds: list[RoundHistory]
@@ -77,7 +77,7 @@ class JobHistory:
 
 
 def find_job(jobs: Path, name: str, *, exactly: bool = False) -> Path | None:
-    """The directory of the job with this id, or with the only id that begins so; None if there is none with events."""
+    """Return the directory of the job with this id, or whose id alone begins so; None if no job with events does."""
     whole = [path.parent for path in jobs.glob(f"*/{EVENTS}") if path.parent.name == name]
     if whole or exactly:
         return whole[0] if whole else None
@@ -89,17 +89,17 @@ def read_history(directory: Path) -> JobHistory:
     """Read the event files of a job's directory.
 
     Raises:
-        UsageError: there are none, or they are damaged.
+        UsageError: there are no event files, or they are damaged.
     """
     files = {path.name: path.read_bytes() for path in sorted((directory / EVENTS).glob(f"*{SUFFIX}"))}
     return build_history(files, directory.name)
 
 
 def build_history(files: dict[str, bytes], job: str) -> JobHistory:
-    """Put the events of all files on one clock; `files` has their contents by name.
+    """Put the events of all files on one clock; `files` maps names to contents.
 
     Raises:
-        UsageError: no file is one of `stoker launch` itself.
+        UsageError: `stoker launch` itself wrote none of the files.
     """
     launched, noted = [], []
     for name, content in files.items():
@@ -126,7 +126,7 @@ def build_history(files: dict[str, bytes], job: str) -> JobHistory:
         if round_of is not None:
             workers.append(_move_into(worker, round_of))
     over = [one for one in job_events if isinstance(one, JobEnded)]
-    # Where a scheduler starts every worker by itself, a job has as many ends as workers.
+    # If a scheduler starts every worker by itself, a job has as many ends as workers.
     last = max(over, key=lambda one: one.at, default=None)
     is_open = any(one.over is None for one in rounds)
     return JobHistory(
@@ -143,7 +143,7 @@ def _wall_of(tied: ClockTied) -> int:
 
 
 def _convert(events: list[Event], reference: ClockTied) -> list[Event]:
-    """The events with times of the reference's monotonic clock."""
+    """Return the events with their times on the reference's monotonic clock."""
     tied = events[0]
     assert isinstance(tied, ClockTied)
     if tied.boot and tied.boot == reference.boot:
@@ -153,7 +153,7 @@ def _convert(events: list[Event], reference: ClockTied) -> list[Event]:
 
 
 def _join_rounds(events: list[Event]) -> list[RoundHistory]:
-    """The rounds in their order; of several launchers', one of each number."""
+    """Return the rounds in order. If several launchers noted the same round, merge them."""
     rounds: dict[int, RoundHistory] = {}
     for event in sorted(events, key=lambda one: one.at):
         if isinstance(event, RoundBegun):
@@ -164,7 +164,7 @@ def _join_rounds(events: list[Event]) -> list[RoundHistory]:
             rounds[event.number] = begun
         elif isinstance(event, RoundOver) and event.number in rounds:
             known = rounds[event.number]
-            # Whichever worker failed first says why.
+            # Whichever worker failed first gives the reason.
             told = known.line or event.line
             kind = known.kind if known.line else event.kind
             rounds[event.number] = replace(known, over=event.at, kind=kind, line=told)
@@ -172,7 +172,7 @@ def _join_rounds(events: list[Event]) -> list[RoundHistory]:
 
 
 def _move_into(worker: WorkerHistory, round_of: RoundHistory) -> WorkerHistory:
-    """Move what a machine with another wall clock noted into its round."""
+    """Move the events from a machine whose wall clock is off into their round."""
     if round_of.over is not None and worker.last > round_of.over:
         worker = worker.move(round_of.over - worker.last)
     if worker.began < round_of.began:

@@ -3,8 +3,8 @@
     with journal.phase(SAVING):
         ...
 
-`stoker launch` names the file in a variable; in any other process there is no journal, and each of these functions
-returns at once. An event is one `write`, which survives the process however it ends.
+`stoker launch` names the file in a variable. Any other process has no journal, and each of these functions returns at
+once. An event is one `write`, so it survives however the process ends.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from stoker.goodput.events import (
     encode,
 )
 
-# The variable that `bootstrap` reads: the file.
+# The variable from which `bootstrap` reads the path of the file.
 VARIABLE = "STOKER_EVENTS"
-# Calls are noted together: each hundredth of the process's life so far, within these seconds. A kill loses no time of
-# the ledger, only how many steps were done since.
+# Calls are noted together, once per hundredth of the process's life so far, within these limits in seconds. A kill
+# loses no time in the ledger, only the number of steps done since the last event.
 _SOONEST_S, _LATEST_S, _SHARE = 0.25, 60.0, 0.01
 
 
 class GoodputJournal:
-    """The open file of this process, and what is not written yet."""
+    """The open file of this process, and the calls and waits that are not yet written."""
 
     def __init__(self, path: str) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
@@ -52,11 +52,11 @@ class GoodputJournal:
 
     @property
     def is_own(self) -> bool:
-        """Whether this is the process that opened it, and it can be written."""
+        """Whether this process opened the file and can write to it."""
         return not self._is_broken and os.getpid() == self._pid
 
     def write(self, event: Event) -> None:
-        """Append an event. A full disk ends the journal, and nothing else."""
+        """Append an event. A full disk ends the journal, but nothing else."""
         self._written_at = event.at
         try:
             os.write(self._file, encode(event))
@@ -72,16 +72,16 @@ class GoodputJournal:
                 self.write(PhaseBegun(time.monotonic_ns(), phase, line))
 
     def leave_steps(self) -> None:
-        """Begin what comes between steps, unless the last event was only just written: epochs may be short."""
+        """Begin the time between steps, unless the last event was written only just now: epochs may be short."""
         with self._lock:
             if time.monotonic_ns() - self._written_at >= _SOONEST_S * 1e9:
                 self.enter(OTHER, self.line)
 
     def add_call(self, first: int, last: int, seconds: float, data_s: float, *, cold: bool) -> None:
-        """Add a call of the loop; one that compiled is noted by itself."""
+        """Add a call of the loop; a call that compiled gets an event of its own."""
         with self._lock:
             if cold or first != self._last:
-                # What was before the call is noted as of its beginning.
+                # Note the time before the call, as of the call's beginning.
                 self.flush(time.monotonic_ns() - round(seconds * 1e9))
                 self._first = first
             self._last = last
@@ -101,7 +101,7 @@ class GoodputJournal:
                 self._peers_s += seconds
 
     def resume(self, run: str, step: int) -> None:
-        """Begin to count the steps of a run."""
+        """Start to count the steps of a run."""
         with self._lock:
             self.flush()
             self._run, self._first, self._last = run, step, step
@@ -121,17 +121,17 @@ _journal: GoodputJournal | None = None
 
 
 def begin(path: str) -> None:
-    """Keep a journal from now on; called before the program starts."""
+    """Open the journal of this process. Called before the program starts."""
     global _journal
     try:
         _journal = GoodputJournal(path)
     except OSError:
-        # The agent has gone, and its files with it.
+        # The agent and its files are gone.
         _journal = None
 
 
 def _own() -> GoodputJournal | None:
-    """The journal of this process; a forked child has none."""
+    """Return the journal of this process; a forked child has none."""
     return _journal if _journal is not None and _journal.is_own else None
 
 
@@ -142,7 +142,7 @@ def is_kept() -> bool:
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Inside, the process does this; afterwards what it did before, or after a training the program's own code."""
+    """Inside, the process is in this phase; afterwards in the earlier one or, after training, in the program's code."""
     journal = _own()
     if journal is None:
         yield
@@ -157,7 +157,7 @@ def phase(name: str) -> Iterator[None]:
 
 @contextmanager
 def at_line(line: str) -> Iterator[None]:
-    """Inside, what the process does is for this line of the user's; afterwards it runs the user's own code."""
+    """Inside, charge the process's work to this line of the user's program; afterwards the user's own code runs."""
     journal = _own()
     if journal is None:
         yield
@@ -171,7 +171,7 @@ def at_line(line: str) -> Iterator[None]:
 
 @contextmanager
 def waiting(account: str) -> Iterator[None]:
-    """Inside, the process waits for data, or for the other workers of its job."""
+    """Inside, the process waits for data or for the other workers of its job."""
     begin_ns = time.monotonic_ns()
     try:
         yield
@@ -181,7 +181,10 @@ def waiting(account: str) -> Iterator[None]:
 
 
 def note_resumed(run: str | None, step: int) -> None:
-    """A training run goes on from this step; a run without a checkpoint is known by its number in the program."""
+    """Note that a training run continues from this step.
+
+    A run without a checkpoint is named by its number in the program.
+    """
     if (journal := _own()) is not None:
         if run is None:
             journal.nameless_runs += 1
@@ -189,24 +192,27 @@ def note_resumed(run: str | None, step: int) -> None:
 
 
 def leave_steps() -> None:
-    """The steps of an epoch are over: validation and callbacks come next. A kill among them loses no steps."""
+    """Note that the steps of an epoch are over.
+
+    Validation and callbacks come next; a kill during them loses no steps.
+    """
     if (journal := _own()) is not None:
         journal.leave_steps()
 
 
 def go_on_with_steps() -> None:
-    """The next steps begin."""
+    """Note that the next steps begin."""
     if (journal := _own()) is not None:
         journal.enter(TRAINING, journal.line)
 
 
 def note_call(first: int, last: int, seconds: float, data_s: float = 0.0, *, cold: bool) -> None:
-    """A call of the loop did steps `first` + 1 to `last` of the run."""
+    """Note that a call of the loop did steps `first` + 1 to `last` of the run."""
     if (journal := _own()) is not None:
         journal.add_call(first, last, seconds, data_s, cold=cold)
 
 
 def note_counted(run: str, step: int) -> None:
-    """A checkpoint is complete; from any thread."""
+    """Note that a checkpoint is complete. Any thread may call this."""
     if (journal := _own()) is not None:
         journal.write(CheckpointCounted(time.monotonic_ns(), run, step))

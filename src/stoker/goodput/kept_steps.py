@@ -1,7 +1,7 @@
-"""Which steps count in the end, and which were lost and done again.
+"""Finds which steps count in the end, and which were lost and repeated.
 
-A step is lost if its run later goes on from an earlier one: in a later round, or in the same process after a spike.
-When a job ends without being done, steps after the last complete checkpoint are lost as well: nothing has them.
+A step is lost if its run later continues from an earlier step: in a later round, or in the same process after a spike.
+If a job ends before it is done, the steps after the last complete checkpoint are lost too: nothing has saved them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from stoker.goodput.pieces import TimePiece
 
 
 class KeptSteps:
-    """What every run went on from, and when."""
+    """The step that every run continued from, and when."""
 
     def __init__(self, job: JobHistory) -> None:
-        # By run and, within a round, by worker: times, and the least step resumed from then on.
+        # By run and, within a round, by worker: times, and the lowest step resumed from at each time or later.
         self._later = _least_from(
             ((event.run, worker.round), event.step)
             for worker in job.workers
@@ -36,7 +36,7 @@ class KeptSteps:
         self._at_end = _find_counted(job) if job.ended is not None and not job.done else None
 
     def divide(self, piece: TimePiece) -> Iterator[TimePiece]:
-        """The part of a piece whose steps count, and the part whose steps were lost."""
+        """Yield the part of a piece whose steps count, and the part whose steps were lost."""
         if piece.account != accounts.PRODUCTIVE:
             yield piece
             return
@@ -52,7 +52,7 @@ class KeptSteps:
             yield replace(piece, begin=middle, first=limit, account=accounts.RECOMPUTED)
 
     def _find_limit(self, piece: TimePiece) -> int | None:
-        """The last step that counts of those the piece may have; None if all do."""
+        """Return the last step of the piece that counts; None if all of them do."""
         same = self._same.get((piece.run, piece.round, piece.rank), [])
         limits = [step for at, step in same if at >= piece.end]
         rounds, least = self._later.get(piece.run, ([], []))
@@ -67,7 +67,7 @@ class KeptSteps:
 def _least_from(
     resumes: Iterable[tuple[tuple[str, int], int]],
 ) -> dict[str, tuple[list[int], list[int]]]:
-    """For each run: the rounds that went on with it, and the least step of each and those after it."""
+    """Return, for each run, its rounds and the lowest step that each of them or a later one resumed from."""
     found: dict[str, dict[int, int]] = {}
     for (run, number), step in resumes:
         steps = found.setdefault(run, {})
@@ -83,7 +83,7 @@ def _least_from(
 
 
 def _find_counted(job: JobHistory) -> dict[str, int]:
-    """The step of each run's newest complete checkpoint."""
+    """Return the step of each run's newest complete checkpoint."""
     counted = [
         event for worker in job.workers for event in worker.events if isinstance(event, CheckpointCounted)
     ]

@@ -1,4 +1,4 @@
-"""What the ledger of a job says."""
+"""The ledger of a job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stoker.goodput.accounts import PRODUCTIVE
 
 @dataclass(frozen=True)
 class BadputCause:
-    """Why time was lost: seconds of the job's wall time, how often, and the money if there is a price."""
+    """Why time was lost: seconds of the job's wall time, how often it happened, and the cost if a price is given."""
 
     what: str
     seconds: float
@@ -21,7 +21,7 @@ class BadputCause:
 
 @dataclass(frozen=True)
 class LineLoss:
-    """What a line of the user's lost, by account."""
+    """The time that a line of the user's program lost, by account."""
 
     line: str
     account: str
@@ -30,7 +30,7 @@ class LineLoss:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """Goodput at a moment: since the point before, and since the job began."""
+    """Goodput at a moment: since the previous point, and since the job began."""
 
     at_s: float
     goodput: float
@@ -42,18 +42,18 @@ class JobLedger:
     """Where the wall time of a job went, over all its restarts.
 
     Attributes:
-        job: its id.
-        state: "done", "failed" (or stopped), or "running" (or its end was not seen).
-        wall_s: from its start to its end, or to its last event.
-        workers: the most that ran at once.
+        job: the job's id.
+        state: "done", "failed" (or stopped), or "running" (or nobody saw its end).
+        wall_s: seconds from the job's start to its end, or to its last event.
+        workers: the largest number that ran at once.
         restarts: how often all workers were started again.
-        accounts: seconds; they sum to the wall time. Where several workers run, each counts for its share.
-        worker_s: the same, summed over all workers: what is paid for.
-        steps: those that count.
-        lost_steps: those that were done and lost.
+        accounts: seconds, which sum to the wall time. If several workers run, each counts for its share.
+        worker_s: the same, summed over all workers: the time to pay for.
+        steps: the number of steps that count.
+        lost_steps: the number of steps that were done and lost.
         causes: why time was lost, the costliest first.
         by_worker: the accounts of each worker, in the rounds it took part in.
-        by_line: what lines of the user's lost.
+        by_line: the time that each line of the user's program lost.
         curve: goodput over time.
     """
 
@@ -73,13 +73,13 @@ class JobLedger:
 
     @property
     def goodput(self) -> float | None:
-        """The share of the wall time in which steps were done that count; None if no step was reported."""
+        """The share of the wall time spent on steps that count; None if no step was reported."""
         if not self.steps and not self.lost_steps:
             return None
         return self.accounts[PRODUCTIVE] / self.wall_s if self.wall_s else 0.0
 
     def to_json(self, price: Price | None = None) -> dict[str, Any]:
-        """As other programs read it; `price` adds what each account cost."""
+        """Return the ledger as other programs read it; `price` adds the cost of each account."""
         costs = {}
         if price is not None:
             found = {name: round(price.of(seconds), 6) for name, seconds in self.worker_s.items()}
@@ -89,7 +89,7 @@ class JobLedger:
 
 @dataclass(frozen=True)
 class Price:
-    """What one worker costs in an hour; `text` is as the user wrote it."""
+    """The cost of one worker for an hour; `text` is the price as the user wrote it."""
 
     text: str
     per_hour: float
@@ -100,7 +100,7 @@ class Price:
         """Read `3.20/h` or `$3.20/h`.
 
         Raises:
-            UsageError: it is neither.
+            UsageError: the text is neither.
         """
         match = re.fullmatch(r"([^\d\s.,/-]{0,3})(\d+(?:\.\d+)?)(?:/h)?", text.strip())
         if match is None:
@@ -108,9 +108,9 @@ class Price:
         return cls(text, float(match[2]), match[1])
 
     def of(self, worker_s: float) -> float:
-        """What so many seconds of workers cost."""
+        """Return the cost of this many worker seconds."""
         return worker_s * self.per_hour / 3600
 
     def show(self, worker_s: float) -> str:
-        """The same, as people write it."""
+        """Return the same cost as people write it."""
         return f"{self.currency}{self.of(worker_s):,.2f}"

@@ -1,4 +1,4 @@
-"""A worker's time from the start of a round to the start of the next one, cut into pieces with an account each."""
+"""A worker's time from the start of a round to the next, cut into pieces that each belong to one account."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NS = 1e9
 
 @dataclass(frozen=True)
 class TimePiece:
-    """A part of a worker's time, in nanoseconds of the job's clock; with steps, if it is of a training."""
+    """A part of a worker's time, in nanoseconds of the job's clock; with steps, if the part is from a training run."""
 
     begin: int
     end: int
@@ -25,9 +25,9 @@ class TimePiece:
     run: str = ""
     first: int = 0
     last: int = 0
-    # A call that compiled, too: how much of it were its steps is not known yet.
+    # The call also compiled; the share of its steps is not known yet.
     cold: bool = False
-    # The process was killed before it could say how many steps it did.
+    # The process was killed before it could report how many steps it did.
     untold: bool = False
 
     @property
@@ -41,9 +41,9 @@ def cut(
     """Cut the time of a worker, from the start of its round to `until`, without gaps.
 
     Args:
-        worker: what it noted; None if its process never began, or left nothing.
-        rank: which worker.
-        round_of: its round.
+        worker: the worker's events; None if its process never began, or left none.
+        rank: the worker's rank.
+        round_of: the round.
         until: where the next round begins, or the job ends.
         running: whether the worker may still be alive at `until`.
     """
@@ -59,7 +59,7 @@ def cut(
 
 
 class _Cutter:
-    """Goes along the events of a worker; nothing is cut beyond `died`."""
+    """Goes through the events of a worker, and cuts nothing after `died`."""
 
     def __init__(self, rank: int, number: int, began: int, died: int) -> None:
         self.pieces: list[TimePiece] = []
@@ -69,7 +69,7 @@ class _Cutter:
         self._run, self._step = "", 0
 
     def take(self, worker: WorkerHistory) -> None:
-        """Take all events."""
+        """Take in all events."""
         for event in worker.events:
             until = min(max(event.at, self.at), self._died)
             if isinstance(event, StepsDone):
@@ -82,11 +82,11 @@ class _Cutter:
                 self._run, self._step = event.run, event.step
 
     def finish(self, *, running: bool) -> None:
-        """The time from the last event to the end of the process."""
+        """Cut the time from the last event to the end of the process."""
         if self._phase != accounts.TRAINING:
             self._add_rest(self._died)
         elif self.at < self._died:
-            # Killed in the middle of its steps, or still at them.
+            # The process was killed in the middle of its steps, or is still doing them.
             steps = {"run": self._run, "first": self._step, "last": self._step, "untold": not running}
             self._add(self._died, accounts.PRODUCTIVE, **steps)
 
@@ -95,7 +95,7 @@ class _Cutter:
         self._add(until, account if account in accounts.MEANINGS else accounts.OTHER)
 
     def _add_steps(self, event: StepsDone, until: int) -> None:
-        """The seconds of an event end at its moment; the phase has what is left before them."""
+        """Cut the seconds of an event, which end at its moment; the phase gets the rest of the time before them."""
         room = until - self.at
         spent = {
             accounts.PEERS: event.peers_s,
@@ -120,9 +120,9 @@ class _Cutter:
 
 
 def split_compiling(pieces: list[TimePiece]) -> list[TimePiece]:
-    """Divide calls that compiled into compiling and steps, by what steps took in other calls of the run.
+    """Divide each call that compiled into compiling and steps, using the duration of steps in the run's other calls.
 
-    If no other call is known, all of it counts as compiling.
+    Without any other call, the whole call counts as compiling.
     """
     times: dict[tuple[str, int], list[float]] = {}
     for piece in pieces:

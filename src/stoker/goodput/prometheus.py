@@ -1,4 +1,4 @@
-"""The ledger of a job as Prometheus reads it: the text format, with the job's id as a label."""
+"""The ledger of a job in Prometheus' text format, with the job's id as a label."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HELP = {
 
 
 def format_metrics(ledger: JobLedger, price: Price | None = None) -> str:
-    """Write the ledger as gauges: a step that counted may be lost later, so no figure only grows."""
+    """Format the ledger as gauges. Counters would not do: a step that counted may be lost later."""
     found: dict[str, list[tuple[dict[str, str], float]]] = {
         "stoker_job_goodput_ratio": [] if ledger.goodput is None else [({}, ledger.goodput)],
         "stoker_job_wall_seconds": [({}, ledger.wall_s)],

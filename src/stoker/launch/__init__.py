@@ -1,4 +1,4 @@
-"""Running a job of many processes: on this machine or many, through faults.
+"""Runs a job of many processes: on one machine or many, through faults.
 
     $ stoker launch -n 4 train.py
 
@@ -23,7 +23,7 @@ TensorFlow's own collectives carry the training: `TF_CONFIG` tells each worker i
 | crew | all agents of a job |
 | links | how a supervisor reaches an agent |
 | round | one start of all workers, until all have ended |
-| hopeless | errors that no restart can mend |
+| hopeless | errors that no restart can fix |
 | arrivals | which workers have started and joined |
 | messages | what supervisor and agent send each other |
 | agent | the workers of one machine |

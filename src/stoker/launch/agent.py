@@ -47,8 +47,8 @@ from stoker.periodic import Every
 
 _TICK_S = 0.1
 _ALIVE_S = 1.0
-# A longer gap between two ticks means that the agent itself was stopped (a frozen machine, a slow connection).
-# No worker is to blame for that.
+# A longer gap between two ticks means that the agent itself was stopped (a frozen machine, a slow connection), so no
+# worker is to blame.
 _LATE_S = 1.0
 _CHUNK = 64 * 1024
 
@@ -69,7 +69,7 @@ class Agent:
         self._alive = Every(seconds=_ALIVE_S)
 
     def run(self) -> None:
-        """Serve the supervisor until it has gone."""
+        """Serve the supervisor until the connection ends."""
         self._report(AgentReady(socket.gethostname(), sys.executable))
         ticked = time.monotonic()
         try:
@@ -157,8 +157,8 @@ class Agent:
             self._report(AgentAlive())
 
     def _clean_up(self, worker: Worker) -> None:
-        """Kill a worker or what is left of it, and report its last lines and events."""
-        # Children that it left behind must not hold its port, or write to its files.
+        """Kill a worker and whatever it left behind, and report its last lines and events."""
+        # Children that the worker left behind must not hold its port or write to its files.
         worker.kill()
         for output in worker.outputs:
             if output in self._selector.get_map():
@@ -184,9 +184,9 @@ class Agent:
 def main() -> None:
     """Run an agent on standard input and output. It ignores signals, which the supervisor passes on to workers."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-        # With a handler, since the workers would inherit SIG_IGN.
+        # A handler is needed because workers would inherit SIG_IGN.
         signal.signal(number, lambda *_: None)
-    # Anything printed by mistake must not be taken for a report.
+    # Stray prints must not be taken for reports.
     outgoing = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     Agent(sys.stdin.fileno(), outgoing).run()

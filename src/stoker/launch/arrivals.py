@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from stoker.launch.ports import is_reachable
 
-# When to first say who is missing; the next lines come after twice the time.
+# When to first say who is missing. Each further line waits twice as long.
 _FIRST_LINE_S = 30.0
 _PROBE_S = 1.0
 _HINT = "raise --start-deadline if it is just slow to start"
@@ -25,7 +25,7 @@ class Arrivals:
         ranks: the workers that this job starts.
         peers: the addresses of workers that the scheduler starts elsewhere, by rank.
         deadline_s: how long a worker may take to start, and to join once another one has joined.
-        describe: names a worker of this round.
+        describe: returns the name of a worker of this round.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class Arrivals:
         self._began_at = time.monotonic()
 
     def note_start(self, rank: int) -> None:
-        """A worker has sent its first heartbeat."""
+        """Note that a worker has sent its first heartbeat."""
         self._started.add(rank)
 
     def note_join(self, rank: int) -> None:
-        """A worker listens at its port."""
+        """Note that a worker listens at its port."""
         self._joined.add(rank)
         if self._first_joined_at is None:
             self._first_joined_at = time.monotonic()
@@ -70,13 +70,13 @@ class Arrivals:
         self._closed.set()
 
     def may_be_silent(self, seconds: float, heartbeat_s: float, now: float) -> bool:
-        """Whether a worker without a heartbeat for so long may still be starting, or waiting for others to join."""
+        """Whether a worker silent for so long may still be starting, or waiting for others to join."""
         if self._complete_at is not None:
             return now - self._complete_at <= heartbeat_s
         return seconds <= max(heartbeat_s, self._deadline_s)
 
     def find_overdue(self, now: float, ended: Collection[int]) -> str | None:
-        """Describe the workers that did not start or join in time; None if there are none yet."""
+        """Describe the workers that did not start or join in time; None if there are none."""
         here = self._ranks - set(ended)
         idle = sorted(here - self._started)
         limit = f"{self._deadline_s:g} s"
@@ -115,7 +115,7 @@ class Arrivals:
         return f"workers {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
 
     def _probe_peers(self) -> None:
-        """Check whether peers listen, since workers that the scheduler starts elsewhere send no reports here."""
+        """Check whether the peers listen: workers that the scheduler starts elsewhere send no reports here."""
         while self._silent_peers and not self._closed.wait(_PROBE_S):
             found = [rank for rank, address in self._silent_peers.items() if is_reachable(address)]
             self._silent_peers = {

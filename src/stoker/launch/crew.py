@@ -1,4 +1,4 @@
-"""All agents of a job: connecting to them, sending them commands, and dropping those that have gone."""
+"""All agents of a job: connects to them, sends them commands, and drops those whose connection has ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stoker.launch.hosts import Host
 from stoker.launch.links import Connect, Link
 from stoker.launch.messages import AgentReady, Command, Report, WorkerEvents, WorkerOutput
 
-# The last lines that ssh or an agent printed say why it has gone.
+# How many of the last lines from ssh or an agent are kept, to say why it has gone.
 _KEPT_LINES = 3
 Answer = TypeVar("Answer", bound=Report)
 
@@ -27,7 +27,7 @@ class Crew:
         self._keep = keep
         self._inbox = inbox
         self._links: dict[str, Link] = {}
-        # A report of an agent that has gone may arrive after the next agent has started.
+        # An agent's report may arrive after its successor has started.
         self._link_numbers: dict[str, int] = {}
         self._link_count = 0
         self._noise: dict[str, list[str]] = {}
@@ -73,7 +73,7 @@ class Crew:
         self._inbox.put(AgentEvent(host, link, report))
 
     def listen(self, timeout_s: float) -> JobEvent | None:
-        """Wait for the next event of the job; None if there is none in time."""
+        """Wait for the next event of the job; None if none comes in time."""
         deadline = time.monotonic() + timeout_s
         while True:
             event = self._inbox.get(deadline - time.monotonic())
@@ -81,7 +81,7 @@ class Crew:
                 return event
 
     def _listen_to_agents(self, deadline: float, *, until_signal: bool = False) -> AgentEvent | None:
-        """Wait for the next event of an agent, and leave other events to those who come after."""
+        """Wait for the next event of an agent, and leave other events in the queue for later callers."""
         while True:
             left_s = deadline - time.monotonic()
             event = self._inbox.get_agent_event(left_s, until_signal=until_signal)
@@ -100,17 +100,17 @@ class Crew:
         return True
 
     def pause(self, seconds: float) -> None:
-        """Wait, but not beyond a signal; workers' output is still shown."""
+        """Wait, but only until a signal arrives; workers' output is still shown."""
         deadline = time.monotonic() + seconds
         while self._listen_to_agents(deadline, until_signal=True) is not None:
             pass
 
     def get_complaint(self, name: str) -> str:
-        """The last lines from a machine that were not messages."""
+        """Return the last lines from a machine that were not messages."""
         return " ".join(line for line in self._noise.get(name, []) if line)
 
     def find_silent(self, names: list[str], longer_than_s: float, late_s: float) -> str | None:
-        """Find a machine that has said nothing for that long; in the last `late_s` seconds nobody listened."""
+        """Find a machine that has been silent for that long; for the last `late_s` seconds nobody listened."""
         for name in names:
             self._last_heard_at[name] = self._last_heard_at.get(name, time.monotonic()) + late_s
             if time.monotonic() - self._last_heard_at[name] > longer_than_s:
@@ -124,7 +124,7 @@ class Crew:
                 self._links[name].send(command)
 
     def gather(self, names: list[str], kind: type[Answer], within_s: float) -> dict[str, Answer]:
-        """Wait for an answer of each agent; return those that come in time. Any other report is outdated."""
+        """Wait for an answer from each agent; return those that come in time. Any other report is outdated."""
         answers: dict[str, Answer] = {}
         deadline = time.monotonic() + within_s
         while any(name in self._links and name not in answers for name in names):

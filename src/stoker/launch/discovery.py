@@ -1,4 +1,4 @@
-"""The machines that are available now, as a command of the user's prints them every few seconds."""
+"""The machines that are available now, printed every few seconds by a command of the user's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def discover_hosts(command: str) -> list[Host]:
     """Run the command, which prints one machine per line with its number of workers, such as `a:4`.
 
     Raises:
-        UsageError: the command fails, or names no machine.
+        UsageError: the command fails, or lists no machine.
     """
     try:
         done = subprocess.run(shlex.split(command), capture_output=True, text=True, check=False)
@@ -36,7 +36,7 @@ def discover_hosts(command: str) -> list[Host]:
 
 
 class Discovery:
-    """A thread that runs the command every few seconds, and puts an event into the queue when the answer changes."""
+    """A thread that runs the command every few seconds and puts an event into the queue when its answer changes."""
 
     def __init__(self, command: str, inbox: EventQueue, known: list[Host], every_s: float = _EVERY_S) -> None:
         self._command = command
@@ -47,7 +47,7 @@ class Discovery:
         threading.Thread(target=self._run, daemon=True).start()
 
     def close(self) -> None:
-        """Stop asking."""
+        """Stop running the command."""
         self._closed.set()
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""Joining a job that a scheduler started without `stoker launch`, such as `srun python train.py` or Ray Train.
+"""Joins a job that a scheduler started without `stoker launch`, such as `srun python train.py` or Ray Train.
 
 environments.enter()
 strategy = tf.distribute.MultiWorkerMirroredStrategy()

@@ -1,4 +1,4 @@
-"""What a supervisor reacts to: reports of agents, signals, and changes in the machines that are available."""
+"""The events that a supervisor reacts to: agents' reports, signals, and changes in the available machines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stoker.launch.messages import Report
 
 @dataclass(frozen=True)
 class AgentNoise:
-    """A line from an agent, or from the ssh around it, that is not a message."""
+    """A line from an agent, or from its ssh, that is not a message."""
 
     text: str
 
@@ -30,7 +30,7 @@ LinkReport = Report | AgentNoise | AgentGone
 
 @dataclass(frozen=True)
 class AgentEvent:
-    """Something heard over a link; `link` tells the present agent of a machine from an earlier one."""
+    """An event from a link; `link` tells the current agent of a machine from an earlier one."""
 
     host: str
     link: int
@@ -46,7 +46,7 @@ class SignalReceived:
 
 @dataclass(frozen=True)
 class HostsChanged:
-    """`--discover` printed other machines than before."""
+    """`--discover` printed a different list of machines than before."""
 
     hosts: list[Host]
 
@@ -65,7 +65,7 @@ class EventQueue:
     """All events of a job, in the order they came. A stage that waits for agents leaves other events to the next."""
 
     def __init__(self) -> None:
-        # Unlike other queues, this one may be written to in a signal handler.
+        # Unlike other queues, a SimpleQueue may be written to in a signal handler.
         self._incoming: SimpleQueue[JobEvent] = SimpleQueue()
         self._unhandled: deque[JobEvent] = deque()
 
@@ -74,16 +74,17 @@ class EventQueue:
         self._incoming.put(event)
 
     def get(self, timeout_s: float) -> JobEvent | None:
-        """Take the next event; None if there is none in time."""
+        """Take the next event; None if none comes in time."""
         if not self._unhandled and not self._receive(timeout_s):
             return None
         return self._unhandled.popleft()
 
     def get_agent_event(self, timeout_s: float, *, until_signal: bool = False) -> AgentEvent | None:
-        """Take the next event of an agent; None if there is none in time, or before a signal."""
+        """Take the next event of an agent; None if none comes in time, or before a signal."""
         deadline = time.monotonic() + timeout_s
         while True:
-            # First, because it takes in what has arrived: an event that it takes in must not wait for the next one.
+            # Look for a signal first: this takes in all events that have arrived, and none of them must wait for the
+            # next one.
             signalled = until_signal and self.find_signal() is not None
             for event in self._unhandled:
                 if isinstance(event, AgentEvent):
@@ -95,7 +96,7 @@ class EventQueue:
                 return None
 
     def find_signal(self) -> SignalReceived | None:
-        """The first signal that nobody has handled, which stays in the queue."""
+        """Return the first unhandled signal, which stays in the queue."""
         while self._receive(0):
             pass
         return next((event for event in self._unhandled if isinstance(event, SignalReceived)), None)

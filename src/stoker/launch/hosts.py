@@ -1,6 +1,6 @@
 """The machines of a job, and how many workers each one gets.
 
-`a,b` shares the workers out evenly; `a:4,b:2` says how many each machine has room for.
+`a,b` divides the workers evenly; `a:4,b:2` says how many each machine has room for.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ LOCAL = "localhost"
 
 @dataclass(frozen=True)
 class Host:
-    """A machine, as ssh or SLURM knows it; `slots` is how many workers it has room for, None for an even share."""
+    """A machine, as ssh or SLURM knows it; `slots` is how many workers fit on it, None for an even share."""
 
     name: str
     slots: int | None = None
 
     @property
     def address(self) -> str:
-        """The name that other workers reach it by."""
+        """The name by which other workers reach the machine."""
         return self.name.rpartition("@")[2]
 
 
 @dataclass(frozen=True)
 class JobSize:
-    """The number of workers: fixed, or as many as there is room for between `least` and `most`."""
+    """The number of workers: fixed, or as many as fit between `least` and `most`."""
 
     least: int
     most: int
@@ -44,7 +44,7 @@ def parse_size(text: str) -> JobSize:
     """Read `4` or `2:8`.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: the text is neither.
     """
     match = re.fullmatch(r"(\d+)(?::(\d+))?", text)
     least, most = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
@@ -57,7 +57,7 @@ def parse_hosts(text: str, option: str = "--hosts") -> list[Host]:
     """Read `a,b:4`, or one such machine per line.
 
     Raises:
-        UsageError: a machine's name is invalid or given twice, or there is none.
+        UsageError: a machine's name is invalid or given twice, or no machine is given.
     """
     hosts = [_parse_host(word, option) for word in re.split(r"[\s,]+", text.strip()) if word]
     names = [host.name for host in hosts]
@@ -82,7 +82,7 @@ def _parse_host(word: str, option: str) -> Host:
 
 
 def share_out(hosts: list[Host], size: JobSize) -> dict[str, int] | None:
-    """The number of workers on each machine, in order; None if there is no room for the least number."""
+    """Return the number of workers on each machine, in order; None if not even the smallest number fits."""
     is_limited = all(host.slots is not None for host in hosts)
     count = min(size.most, sum(host.slots or 0 for host in hosts)) if is_limited else size.most
     if not hosts or count < size.least:
@@ -98,7 +98,7 @@ def share_out(hosts: list[Host], size: JobSize) -> dict[str, int] | None:
 
 
 def _fill(hosts: list[Host], count: int) -> dict[str, int]:
-    """Fill the machines' slots in order until `count` workers have one."""
+    """Fill the machines' slots in order until all `count` workers have one."""
     shares: dict[str, int] = {}
     for host in hosts:
         taken = min(host.slots or 0, count)

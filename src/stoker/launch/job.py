@@ -18,14 +18,14 @@ class LaunchJob:
     id: str
     target: Target
     ledger: bool = False
-    # Set if a scheduler starts the other workers, and this job runs only the one at this place.
+    # Set if a scheduler starts the other workers and this job runs only the one at this place.
     place: WorkerPlace | None = None
     # How often the scheduler restarted the whole job before this `stoker launch` began.
     restarts: int = 0
 
     @property
     def directory(self) -> str:
-        """The directory that workers run in, the same on every machine."""
+        """The directory in which workers run, the same on every machine."""
         return os.getcwd()
 
     @property
@@ -35,14 +35,14 @@ class LaunchJob:
         return ["-m", "stoker", "run", "--quiet", *words] if self.ledger else words
 
     def build_shared_environment(self) -> dict[str, str]:
-        """The variables that every worker gets: those here that affect TensorFlow, and Stoker's own."""
+        """Return the variables that every worker gets: those set here that affect TensorFlow, and Stoker's own."""
         ours = {name: value for name, value in os.environ.items() if matters(name) or _is_inherited(name)}
         path = {"PYTHONPATH": os.environ["PYTHONPATH"]} if "PYTHONPATH" in os.environ else {}
         # Show output when it is written, not when a buffer is full.
         return {**ours, **path, JOB: self.id, "PYTHONUNBUFFERED": "1"}
 
     def build_worker_environment(self, rank: int, addresses: list[str], restart: int) -> dict[str, str]:
-        """The variables of one worker."""
+        """Return the variables of one worker."""
         variables = {RANK: str(rank), SIZE: str(len(addresses)), RESTART: str(self.restarts + restart)}
         variables["TF_CONFIG"] = json.dumps(build_tf_config(WorkerPlace(rank, addresses)))
         # After a restart, the worker's new record replaces the earlier one.
@@ -50,5 +50,5 @@ class LaunchJob:
 
 
 def _is_inherited(name: str) -> bool:
-    """Whether a worker gets this variable of Stoker's from here; it has a place and an id of its own."""
+    """Whether a worker inherits this variable of Stoker's. Each worker has its own place and id."""
     return name.startswith("STOKER_") and name not in (JOB, RANK, SIZE, RESTART, RUN_ID)

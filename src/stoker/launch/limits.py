@@ -9,18 +9,18 @@ from dataclasses import dataclass
 class LaunchLimits:
     """Time limits in seconds, and the number of restarts."""
 
-    # A worker that sends no heartbeat for this long is lost.
+    # A worker counts as lost after this long without a heartbeat.
     heartbeat_s: float = 60.0
-    # The time for every machine to answer, for every worker to start, and for all workers to join once one has joined.
+    # How long every machine may take to answer, every worker to start, and all workers to join once one has joined.
     # Clusters need minutes: cold container images, imports from a shared disk, pods that are scheduled one by one.
     start_s: float = 600.0
-    # The time workers have to save after they were asked to stop.
+    # How long workers may take to save after they were asked to stop.
     grace_s: float = 60.0
     # Preemptions (exit code 75) do not count.
     max_restarts: int = 3
 
     def build_options(self) -> list[str]:
-        """The time limits that differ from the defaults, as options of `stoker launch`."""
+        """Return the time limits that differ from the defaults, as options of `stoker launch`."""
         default = LaunchLimits()
         pairs = (
             ("--heartbeat", self.heartbeat_s, default.heartbeat_s),

@@ -1,11 +1,11 @@
-"""Splitting output into lines. A progress bar that redraws itself becomes a line every few seconds."""
+"""Splits output into lines. A progress bar that redraws itself becomes a line every few seconds."""
 
 from __future__ import annotations
 
 from stoker.periodic import Every
 
 _BAR_EVERY_S = 5.0
-# A line that does not end is passed on in pieces of this size.
+# An unfinished line is passed on in pieces of this size.
 _LONGEST = 64 * 1024
 
 
@@ -24,7 +24,7 @@ class LineSplitter:
             if self._bar.due():
                 self._bar.mark()
                 lines.append(_render(rest))
-            # Only the last drawing of a bar can ever be shown.
+            # Keep only the last drawing of a bar: nothing else will be shown.
             rest = rest[rest.rstrip(b"\r").rfind(b"\r") + 1 :]
         elif len(rest) > _LONGEST:
             lines.append(_render(rest))
@@ -33,11 +33,11 @@ class LineSplitter:
         return lines
 
     def finish(self) -> list[str]:
-        """Return the last line, if it has no end."""
+        """Return the last line if it is unfinished."""
         rest, self._rest = self._rest, b""
         return [_render(rest)] if rest else []
 
 
 def _render(line: bytes) -> str:
-    """The line as a terminal shows it: only what was drawn last."""
+    """Return the line as a terminal shows it: only what was drawn last."""
     return line.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")

@@ -1,6 +1,6 @@
 """How a supervisor reaches an agent: through a process whose input and output are the agent's.
 
-The process is a child on this machine, or ssh or `srun` to another one. What it says arrives at `hear`, in a thread.
+The process is a child on this machine, or ssh or `srun` to another one. Its output arrives at `hear`, in a thread.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Link(Protocol):
     """A connection to an agent."""
 
     def send(self, command: Command) -> None:
-        """Send a command; an agent that has gone gets nothing."""
+        """Send a command. If the agent has gone, the command is lost."""
 
     def close(self) -> None:
-        """End the agent, and its workers with it."""
+        """End the agent, and with it its workers."""
 
 
 Hear = Callable[[LinkReport], None]
-# Starts an agent on a machine, which reports `AgentReady` when it can take commands.
+# Starts an agent on a machine. The agent reports `AgentReady` when it can take commands.
 Connect = Callable[[Host, Hear], Link]
 
 
@@ -57,20 +57,20 @@ class ProcessLink:
         threading.Thread(target=self._read_reports, args=[self._process.stdout], daemon=True).start()
 
     def send(self, command: Command) -> None:
-        """Send a command; an agent that has gone gets nothing."""
+        """Send a command. If the agent has gone, the command is lost."""
         # The thread that reads reports notices when the agent has gone.
         with contextlib.suppress(BrokenPipeError, ValueError):
             self._stdin.write(encode(command))
             self._stdin.flush()
 
     def close(self) -> None:
-        """End the agent, and its workers with it."""
+        """End the agent, and with it its workers."""
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()
         try:
             self._process.wait(timeout=_END_S)
         except subprocess.TimeoutExpired:
-            # It does not answer; its workers end with it, or with the connection.
+            # The process does not answer. The workers end with it, or with the connection.
             self._process.kill()
             self._process.wait()
 
@@ -81,7 +81,7 @@ class ProcessLink:
             except ValueError:
                 report = AgentNoise(line.decode("utf-8", "replace").rstrip())
             self._hear(report)
-        # What ssh complained about must arrive before the end.
+        # Errors from ssh must arrive before the end of the link.
         self._errors.join(timeout=1)
         self._hear(AgentGone(self._process.wait()))
 

@@ -1,4 +1,4 @@
-"""The messages between supervisor and agent: one line of JSON each, whose `say` names the type of the message.
+"""The messages between supervisor and agent: one line of JSON each, in which `say` names the type of the message.
 
 A supervisor sends commands, and an agent sends reports. Times are in seconds. A report with a `round` concerns a worker
 of that round; the supervisor ignores reports of earlier rounds.
@@ -87,7 +87,7 @@ class PortsFound:
 
 @dataclass(frozen=True)
 class WorkerReport:
-    """What all reports about a worker have."""
+    """The fields that all reports about a worker have."""
 
     round: int
     rank: int
@@ -134,7 +134,7 @@ class WorkerExited(WorkerReport):
 
 @dataclass(frozen=True)
 class WorkerSilent(WorkerReport):
-    """Report: a worker has sent no heartbeat for `seconds`; `stopped` if the system says it is stopped."""
+    """Report: a worker has sent no heartbeat for `seconds`; `stopped` says whether the system lists it as stopped."""
 
     say: ClassVar[str] = "silent"
     seconds: float
@@ -177,7 +177,7 @@ _REPORTS: dict[str, type[Report]] = {kind.say: kind for kind in get_args(Report)
 
 
 def encode(message: Command | Report) -> bytes:
-    """Write a message as a line."""
+    """Encode a message as a line."""
     return json.dumps({"say": message.say, **asdict(message)}).encode("utf-8") + b"\n"
 
 
@@ -185,7 +185,7 @@ def decode_command(line: bytes) -> Command:
     """Read a line from the supervisor.
 
     Raises:
-        ValueError: it is not a command.
+        ValueError: the line is not a command.
     """
     kind, values = _decode(line, _COMMANDS)
     if kind is StartWorkers:
@@ -197,7 +197,7 @@ def decode_report(line: bytes) -> Report:
     """Read a line from an agent.
 
     Raises:
-        ValueError: it is not a report, but for example the greeting of a login shell.
+        ValueError: the line is not a report but, for example, the greeting of a login shell.
     """
     kind, values = _decode(line, _REPORTS)
     return kind(**values)

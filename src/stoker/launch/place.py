@@ -1,11 +1,11 @@
-"""A worker's place in its job: its rank and the addresses of all workers, and the variables that carry them."""
+"""A worker's place in its job: its rank, the addresses of all workers, and the variables that carry them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypedDict
 
-# Beside TF_CONFIG, every worker gets its rank, the number of workers, the job's id and the number of restarts so far.
+# Besides TF_CONFIG, every worker gets its rank, the number of workers, the job's id and the number of restarts so far.
 RANK, SIZE, JOB, RESTART = "STOKER_RANK", "STOKER_SIZE", "STOKER_JOB", "STOKER_RESTART"
 
 
@@ -23,7 +23,7 @@ class WorkerPlace:
 
     @property
     def port(self) -> int:
-        """The port this worker listens at."""
+        """The port at which this worker listens."""
         return int(self.addresses[self.rank].rpartition(":")[2])
 
 
@@ -35,12 +35,12 @@ class TfTask(TypedDict):
 
 
 class TfClusterConfig(TypedDict):
-    """What TF_CONFIG holds, as JSON."""
+    """The contents of TF_CONFIG, as JSON."""
 
     cluster: dict[str, list[str]]
     task: TfTask
 
 
 def build_tf_config(place: WorkerPlace) -> TfClusterConfig:
-    """What TensorFlow reads from TF_CONFIG. All workers have the same type; rank 0 acts as the chief."""
+    """Return what TensorFlow reads from TF_CONFIG. All workers have the same type; rank 0 acts as the chief."""
     return {"cluster": {"worker": place.addresses}, "task": {"type": "worker", "index": place.rank}}

@@ -1,4 +1,4 @@
-"""Where a job runs, as its scheduler decides."""
+"""A plan of where a job runs, made by its scheduler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Free ports, below the range of outgoing connections so that none is taken before a worker listens at it."""
+"""Free ports, below the range of outgoing connections, so that none is taken before a worker listens at it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _LOWEST, _USUAL_OUTGOING = 12_000, 32_768
 
 
 def find_free_ports(count: int) -> list[int]:
-    """Pick `count` different ports at which nobody listens.
+    """Pick `count` different free ports.
 
     Raises:
-        OSError: there are not that many.
+        OSError: there are not enough free ports.
     """
     candidates = list(range(_LOWEST, _read_first_outgoing()))
     random.SystemRandom().shuffle(candidates)

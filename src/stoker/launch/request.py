@@ -1,4 +1,4 @@
-"""What the user asked to run, whichever scheduler runs it."""
+"""What the user asked to run, independent of the scheduler."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stoker.launch.limits import LaunchLimits
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A program and how to run it; `size` is None if the user gave none."""
+    """A program and how to run it; `size` is None if the user did not give one."""
 
     target: Target
     limits: LaunchLimits
@@ -44,7 +44,7 @@ class JobRequest:
         return size.most
 
     def build_arguments(self, scheduler: str, *options: str, in_image: bool = False) -> list[str]:
-        """The words after `stoker` that run this job inside a scheduler."""
+        """Return the words after `stoker` that run this job inside a scheduler."""
         # The Stoker in a container image may know only the old name of --scheduler.
         flag = "--engine" if in_image else "--scheduler"
         ledger = ["--ledger"] if self.ledger else []

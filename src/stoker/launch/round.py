@@ -1,4 +1,4 @@
-"""One round of a job: all workers start together, and the round ends when all have ended or one is lost."""
+"""One round of a job: all workers start together. The round ends when all of them have ended or one is lost."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ from stoker.launch.messages import (
 )
 
 _TICK_S = 0.2
-# When one worker dies, its peers fail at once because of it; which one died first is known only a little later.
+# When one worker dies, its peers fail at once as a result; only a little later is it known which one died first.
 _BLAME_S = 0.5
 # A longer gap between two ticks means that the supervisor itself was stopped.
 _LATE_S = 1.0
-# An agent that does not confirm within this time that its workers are dead is not answering at all.
+# An agent that does not confirm the death of its workers within this time does not answer at all.
 _KILL_S = 5.0
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a round ended, the line that says so, the exit code if the job ends with it, and the worker that failed."""
+    """How a round ended: a line that says so, the exit code if the job ends too, and the worker that failed."""
 
     kind: Literal["done", "preempted", "fault", "interrupted", "rescaled"]
     line: str = ""
@@ -77,7 +77,7 @@ class Round:
         self._hosts = {host.name: host for host in hosts}
         self.shares = shares
         self.names = list(shares)
-        # The machine of each rank. Where a scheduler starts the workers, only one runs here, and it has any rank.
+        # The machine of each rank. If a scheduler starts the workers, only one runs here, and it may have any rank.
         first = job.place.rank if job.place else 0
         machines = [name for name, count in shares.items() for _ in range(count)]
         self.machines = dict(enumerate(machines, first))
@@ -87,7 +87,7 @@ class Round:
         self._statuses: dict[int, int] = {}
         self._signal: SignalReceived | None = None
         self._is_rescaling = False
-        # When workers that were asked to stop must have ended, the first fault, and when it happened.
+        # When workers that were asked to stop must have ended; then the first fault, and when it happened.
         self._ends_at: float | None = None
         self._fault: str | None = None
         self._fault_at: float | None = None
@@ -99,7 +99,7 @@ class Round:
         return time.monotonic() - self._started_at
 
     def start(self) -> str | None:
-        """Start all workers at fresh ports; return what went wrong, if anything did."""
+        """Start all workers at fresh ports; return what went wrong, or None."""
         ports = self._choose_ports()
         if ports is None:
             return f"no free ports: an agent did not answer within {self._limits.start_s:g} s"
@@ -131,7 +131,7 @@ class Round:
         return None
 
     def _choose_ports(self) -> dict[int, int] | None:
-        """The port of each worker that starts here; None if an agent does not answer."""
+        """Return the port of each worker that starts here; None if an agent does not answer."""
         if self._job.place is not None:
             return {self._job.place.rank: self._job.place.port}
         for name, count in self.shares.items():
@@ -153,7 +153,7 @@ class Round:
                 return ending
 
     def end(self) -> None:
-        """Kill all workers that are left; a machine that does not confirm it is dropped."""
+        """Kill all remaining workers; drop a machine that does not confirm."""
         self._arrivals.close()
         self._crew.send(self.names, KillWorkers())
         confirmed = self._crew.gather(self.names, WorkersKilled, _KILL_S)
@@ -172,7 +172,7 @@ class Round:
                 self._signal = event
                 self._ask_to_stop(event.number)
             case SignalReceived():
-                # Whoever asks twice does not want to wait.
+                # A second signal means that the user does not want to wait.
                 self._ends_at = time.monotonic()
             case HostsChanged(hosts) if wants_restart(hosts):
                 self._ask_to_stop(signal.SIGTERM)
@@ -264,14 +264,15 @@ class Round:
         if self._fault is not None:
             return Ending("fault", self._fault, 1)
         faults = {rank: status for rank, status in self._statuses.items() if status not in (0, PREEMPTED)}
-        # The peers of a worker that was killed exit with an error of their own, so a signal comes before an exit code.
+        # When a worker is killed, its peers exit with an error of their own. So a signal takes precedence over an exit
+        # code.
         rank = min(faults, key=lambda rank: (faults[rank] > 0, list(faults).index(rank)))
         line = f"{self._describe(rank)} {_describe_status(faults[rank])}"
         return Ending("fault", line, exit_code_of(faults[rank]), rank)
 
 
 def end_unsaved(received: SignalReceived) -> Ending:
-    """The ending of a job that was stopped by a signal and saved nothing."""
+    """Return the ending of a job that was stopped by a signal and saved nothing."""
     return Ending("interrupted", f"ended by {signal.Signals(received.number).name}", 128 + received.number)
 
 

@@ -1,7 +1,7 @@
-"""The rounds of a job until it is done: after a fault, all workers are ended and all start again.
+"""The rounds of a job until it is done: after a fault, all workers are ended and started again.
 
 A fault counts against `max_restarts`. A preemption (all workers saved the same step and left with exit code 75) and a
-change of machines do not. Where a restart would end in the same error, the job ends at once (`hopeless`).
+change of machines do not. If a restart would end in the same error, the job ends at once (`hopeless`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from stoker.launch.view import JobView
 from stoker.signals import handle_signals
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
-# What workers get: SIGUSR1 would end them. SLURM sends it as a warning (`--signal=USR1@60`).
+# The signal that workers get instead: SIGUSR1, which SLURM sends as a warning (`--signal=USR1@60`), would kill them.
 _PASSED_ON_AS = {signal.SIGUSR1: signal.SIGTERM}
-# An elastic job does not hold up its other machines for one that may be gone for good.
+# How long an elastic job waits for a machine: its other machines must not wait for one that may be gone for good.
 _ELASTIC_WAIT_S = 15.0
-# Workers that are preempted again and again right after they start are started more and more slowly.
+# If workers are preempted again and again right after they start, restart them more and more slowly.
 _SHORT_ROUND_S, _LONGEST_PAUSE_S = 10.0, 60.0
 
 
@@ -41,7 +41,7 @@ class LaunchError(StokerError):
 
 
 class Supervisor:
-    """One job, on the machines of its plan."""
+    """One job on the machines of its plan."""
 
     def __init__(self, job: LaunchJob, plan: LaunchPlan, limits: LaunchLimits, view: JobView) -> None:
         self._job, self._plan, self._limits, self._view = job, plan, limits, view
@@ -56,7 +56,7 @@ class Supervisor:
 
     @property
     def ranks(self) -> list[int]:
-        """The workers of the last round."""
+        """The ranks of the last round."""
         return list(self._round.machines) if self._round else []
 
     def run(self) -> int:
@@ -143,7 +143,7 @@ class Supervisor:
         return f"job {self._job.id}: {count} worker{'s' * (count > 1)}{where}, logs in {self._view.directory}"
 
     def _share_out_workers(self) -> dict[str, int]:
-        """Connect to the machines; return the number of workers for each that answers."""
+        """Connect to the machines; return the number of workers for each machine that answers."""
         size = self._plan.size
         is_elastic_restart = size.is_elastic and self.restarts
         limit_s = min(self._limits.start_s, _ELASTIC_WAIT_S) if is_elastic_restart else self._limits.start_s
@@ -159,7 +159,7 @@ class Supervisor:
         return shares or {}
 
     def _take_hosts(self, hosts: list[Host]) -> bool:
-        """Use other machines from the next round on; True if that is worth a restart."""
+        """Use other machines from the next round on; return whether that is worth a restart."""
         shares = share_out(hosts, self._plan.size)
         if shares is None:
             self._view.announce(
@@ -171,7 +171,7 @@ class Supervisor:
         return self._round is not None and shares != self._round.shares
 
     def _keep(self, report: WorkerOutput | WorkerEvents) -> None:
-        """Keep what a worker printed or noted."""
+        """Keep a worker's output or events."""
         if isinstance(report, WorkerEvents):
             self._errors.read_events(report.lines)
             self._diary.add_events(report.round, report.rank, report.lines)

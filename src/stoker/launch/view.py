@@ -1,4 +1,4 @@
-"""What a job's workers print: a log file for each worker, and a live view of all with the rank in front."""
+"""The output of a job's workers: a log file for each worker, and a live view of all with the rank in front."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class JobView:
         for rank in ranks:
             log = self._logs.get(rank)
             if log is None:
-                # Line-buffered, so that the file can be followed.
+                # Line-buffered, so that users can follow the file.
                 path = self.directory / f"worker-{rank}.log"
                 log = self._logs[rank] = path.open("a", encoding="utf-8", buffering=1)
             if restart:
                 log.write(f"--- restart {restart} ---\n")
 
     def show(self, rank: int, stream: str, lines: list[str]) -> None:
-        """Write lines of a worker to its log file and, unless quiet, to the live view.
+        """Write a worker's lines to its log file and, unless quiet, to the live view.
 
-        The live view leaves out what TensorFlow says about itself.
+        The live view leaves out TensorFlow's messages about itself.
         """
         self._logs[rank].write("".join(f"{line}\n" for line in lines))
         if self._quiet:

@@ -1,4 +1,4 @@
-"""One worker's process as its agent sees it: its output, its heartbeat, whether it has joined, how it ended."""
+"""One worker's process as its agent sees it: output, heartbeat, whether it has joined, and how it ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stoker.launch.lines import LineSplitter
 from stoker.launch.messages import StartWorkers, WorkerStart
 
 _CHUNK = 64 * 1024
-# The directory of the `sitecustomize` that begins the heartbeat.
+# The directory of the `sitecustomize` that starts the heartbeat.
 _DOOR = str(Path(bootstrap.__file__).parent)
 
 
@@ -26,12 +26,12 @@ class Worker:
     """A running process, in a session of its own so that all its children can be killed with it.
 
     Args:
-        start: what all workers of the round share.
-        own: what only this one gets.
-        beat_file: the file that its heartbeat touches.
+        start: the settings that all workers of the round share.
+        own: the settings of this worker alone.
+        beat_file: the file that the worker's heartbeat touches.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the worker cannot be started.
     """
 
     def __init__(self, start: StartWorkers, own: WorkerStart, beat_file: Path) -> None:
@@ -72,7 +72,7 @@ class Worker:
 
     @property
     def outputs(self) -> list[int]:
-        """The file descriptors of its output."""
+        """The file descriptors of the worker's output."""
         return list(self._splitters)
 
     def read(self, output: int) -> tuple[str, list[str]] | None:
@@ -85,15 +85,15 @@ class Worker:
         return (name, splitter.add(data)) if data else None
 
     def read_events(self) -> str:
-        """Read the lines that it has written to its journal since the last time."""
+        """Read the lines that the worker has written to its journal since the last call."""
         return self._events.read()
 
     def poll(self) -> int | None:
-        """Its exit status; None while it runs."""
+        """Return the worker's exit status; None while it runs."""
         return self._process.poll()
 
     def check(self, late_s: float) -> None:
-        """Check its heartbeat and its port; for `late_s` seconds the agent itself was stopped."""
+        """Check the worker's heartbeat and port. The agent itself was stopped for `late_s` seconds."""
         self._last_beat_at += late_s
         beat_ns = self._beat_file.stat().st_mtime_ns
         if beat_ns != self._last_beat_ns:
@@ -103,12 +103,12 @@ class Worker:
 
     @property
     def silent_s(self) -> float:
-        """Seconds since the last heartbeat; 0 before the first one."""
+        """The seconds since the last heartbeat; 0 before the first one."""
         return time.monotonic() - self._last_beat_at if self.has_started else 0.0
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the system lists it as stopped."""
+        """Whether the system lists the worker as stopped."""
         try:
             state = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2]
         except OSError:
@@ -121,13 +121,13 @@ class Worker:
             self._process.send_signal(number)
 
     def kill(self) -> None:
-        """Kill it with all its children; return when it is dead."""
+        """Kill the worker with all its children; return when it is dead."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def close(self) -> list[tuple[str, list[str]]]:
-        """Close its pipes; return the last lines of each stream."""
+        """Close the worker's pipes; return the last lines of each stream."""
         last = []
         for output, (name, splitter) in self._splitters.items():
             while (more := self._read_rest(output)) is not None:
@@ -140,7 +140,7 @@ class Worker:
 
     @staticmethod
     def _read_rest(output: int) -> bytes | None:
-        """Read what is in a pipe; None if it is empty, although a child may still hold it open."""
+        """Read the rest of a pipe; None if it is empty, although a child may still hold it open."""
         try:
             return os.read(output, _CHUNK) or None
         except BlockingIOError:
@@ -148,14 +148,14 @@ class Worker:
 
 
 class _Tail:
-    """What a process adds to a file, whole lines at a time."""
+    """The lines that a process adds to a file, whole lines at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._read = 0
 
     def read(self) -> str:
-        """Read the lines since the last time."""
+        """Read the lines added since the last call."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._read)
@@ -168,7 +168,7 @@ class _Tail:
 
 
 def _inject_heartbeat(environment: dict[str, str]) -> None:
-    """Make Python import our `sitecustomize` first, which begins the heartbeat and then removes its traces."""
+    """Make Python import our `sitecustomize` first, which starts the heartbeat and then removes its traces."""
     own = environment.get("PYTHONPATH")
     if own is not None:
         environment["STOKER_PYTHONPATH"] = own

@@ -5,13 +5,13 @@
 
 | module | subject |
 |---|---|
-| remote | what is behind a URL: list, read, write, delete; retries; errors in one line, without secrets |
-| kept | the copies on this machine: fetched once, shared by its processes |
-| fetching | how one comes here, and how its files can be read as they arrive |
-| copies, room | one copy; the limit of all, and the least recently used that go first |
+| remote | the files behind a URL: list, read, write, delete; retries; errors in one line, without secrets |
+| kept | the copies on this machine: fetched once, shared by all processes |
+| fetching | how a copy is fetched, and how its files can be read as they arrive |
+| copies, room | one copy; the limit for all copies, kept by removing the least recently used |
 
-Whoever takes paths asks `is_url` and then works on the local path. Credentials are found by the backends in their own
-ways (environment, configuration files, the role of the machine); Stoker neither takes nor keeps any.
+Code that takes paths asks `is_url` and then works on the local path. The backends find credentials in their own ways
+(environment, configuration files, the role of the machine); Stoker neither takes nor keeps any.
 """
 
 from stoker.storage.fetching import Fetch

@@ -1,6 +1,6 @@
-"""Fetch a copy in parts, many at a time: each file can be read as soon as it is whole, and all of it counts at the end.
+"""Fetches a copy in parts, many at a time. Each file can be read once it is whole; the copy counts once it is complete.
 
-A fetch never waits for whoever reads its files, so processes that wait for each other's fetches do not block.
+A fetch never waits for those who read its files, so processes that wait for each other's fetches do not block.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stoker.storage import room
 from stoker.storage.copies import LocalCopy
 from stoker.storage.remote import CONNECTIONS, ChangedError, Remote, RemoteFile
 
-# How much of a file one request asks for.
+# The bytes of a file that one request asks for.
 PART_BYTES = 8 << 20
 # One fetch at a time: a file lock does not separate the threads of one process.
 _turn = threading.Lock()
@@ -31,11 +31,11 @@ class Fetch:
     """The files of one copy on their way to this machine.
 
     Args:
-        remote: where they come from.
-        copy: what is fetched.
-        root: of all copies.
+        remote: where the files come from.
+        copy: the copy to fetch.
+        root: the directory of all copies.
         limit: the most bytes that all copies may take.
-        plan: makes the copy that is needed now, to notice a change.
+        plan: returns the copy that is needed now, to notice a change.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Fetch:
         self._error: BaseException | None = None
 
     def begin(self) -> None:
-        """Fetch in the background, after those that were begun before; a program that ends does not wait for it."""
+        """Fetch in the background, after the fetches begun before; a program that ends does not wait for it."""
         global _runner
         with _queue_lock:
             _queue.append(self)
@@ -58,7 +58,7 @@ class Fetch:
                 _runner.start()
 
     def run(self) -> None:
-        """Fetch now; `wait` tells what came of it."""
+        """Fetch now. `wait` reports the outcome."""
         with _turn:
             try:
                 with room.explain_full_disk(self.copy.url, self._root):
@@ -74,8 +74,8 @@ class Fetch:
         """Wait until one of the files is there.
 
         Raises:
-            ChangedError: the files have changed meanwhile.
-            ArgumentError: they cannot be fetched.
+            ChangedError: the files changed meanwhile.
+            ArgumentError: the files cannot be fetched.
         """
         with self._news:
             self._news.wait_for(lambda: self._is_over or name in self._arrived)
@@ -83,11 +83,11 @@ class Fetch:
                 raise self._error
 
     def wait(self) -> None:
-        """Wait until all files are there, and known to be of one version.
+        """Wait until all files are there and known to be of one version.
 
         Raises:
-            ChangedError: the files have changed meanwhile.
-            ArgumentError: they cannot be fetched.
+            ChangedError: the files changed meanwhile.
+            ArgumentError: the files cannot be fetched.
         """
         with self._news:
             self._news.wait_for(lambda: self._is_over)
@@ -111,7 +111,7 @@ class Fetch:
             os.utime(self.copy.about)
 
     def _fetch(self) -> None:
-        """Fetch all files into the place of the copy; what an older copy has already is linked."""
+        """Fetch all files into the directory of the copy. Files that an older copy already has are linked."""
         place = self.copy.place
         fresh = place.with_name(f"{place.name}.new")
         for leftover in (fresh, place):
@@ -138,7 +138,7 @@ class Fetch:
 
 
 class _ComingFile:
-    """A file that is written part by part under a temporary name, and gets its own with the last part."""
+    """A file that is written in parts under a temporary name, and gets its own name with the last part."""
 
     def __init__(self, file: RemoteFile, fresh: Path, target: Path, arrive: Callable[[], None]) -> None:
         self._file, self._fresh, self._target, self._arrive = file, fresh, target, arrive
@@ -146,7 +146,7 @@ class _ComingFile:
         self._lock = threading.Lock()
 
     def parts(self, remote: Remote) -> Iterator[Callable[[], None]]:
-        """One function for each request."""
+        """Yield one function for each request."""
         self._fresh.touch()
         if self.count == 1:
             yield partial(self._fetch, remote, 0, None)
@@ -163,14 +163,15 @@ class _ComingFile:
             self._left -= 1
             if self._left:
                 return
-        # The same for every copy of this version: what was made from one is still up to date when it was fetched again.
+        # Every copy of this version gets the same time, so whatever was made from one copy is still up to date after
+        # another fetch.
         os.utime(self._fresh, (0, int(digest(self._file.version)[:7], 16)))
         self._fresh.rename(self._target)
         self._arrive()
 
 
 def digest(*texts: str) -> str:
-    """A short name for texts that could not be part of a file name."""
+    """Return a short name for texts that could not be part of a file name."""
     return hashlib.blake2b("\0".join(texts).encode(), digest_size=10).hexdigest()
 
 
@@ -186,12 +187,12 @@ def _run_queue() -> None:
 
 
 def _call_all(parts: Iterator[Callable[[], None]], count: int) -> None:
-    """Call all parts in order, as many at a time as there may be requests.
+    """Call all parts in order, with at most as many threads as there may be requests at a time.
 
-    The threads are daemons, unlike those of an executor: a program that ends would wait for all parts.
+    The threads are daemons. With an executor's threads, a program that ends would wait for all parts.
 
     Raises:
-        BaseException: what the first part that failed has raised; no other is begun then.
+        BaseException: the error of the first part that failed; no further part is begun after it.
     """
     taking, stopped = threading.Lock(), threading.Event()
     failures: list[BaseException] = []

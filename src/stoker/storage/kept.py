@@ -1,11 +1,11 @@
-"""The copies of remote files on this machine: bounded, shared by its processes, the least recently used go first.
+"""The copies of remote files on this machine: bounded, shared by all processes, removed least recently used first.
 
 A copy is a directory named after the URL and the versions of its files, so it is never out of date: each use asks the
-server which versions there are now. Files are fetched in parts, many at a time, under a temporary name.
+server for the current versions. Files are fetched in parts, many at a time, under a temporary name.
 
     objects/s3/bucket/train/@1f0c...           the copy: the tree below the URL
-    objects/s3/bucket/train/@1f0c....json      what it is, and its size
-    objects/in-use/<process>                   the copies that a process uses: locked while it lives
+    objects/s3/bucket/train/@1f0c....json      a description of the copy, and its size
+    objects/in-use/<process>                   the copies that a process uses: locked while the process lives
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stoker.storage.fetching import Fetch, digest
 from stoker.storage.remote import MAGIC, ChangedError, Remote, RemoteFile, scheme_of, show_url
 from stoker.units import size
 
-# A file may change while it is fetched: how often to begin again.
+# A file may change while it is fetched: how often to start again.
 _MOST_CHANGES = 5
 _PLAIN_NAME = re.compile(r"(?![@.])[\w.=+, -]{1,120}")
 
@@ -38,26 +38,26 @@ class _Origin:
 
 
 _origins: dict[Path, _Origin] = {}
-# Those that were begun and are not known to be complete, by the place of the copy.
+# The fetches that have begun and are not known to be complete, by the directory of the copy.
 _fetches: dict[Path, Fetch] = {}
 
 
 def local_path(
     url: str, suffixes: tuple[str, ...] = ("",), *, deep: bool = True, cache_bytes: int | None = None
 ) -> str:
-    """A path on this machine for the same files as the URL: a file, a directory, or a glob.
+    """Return a path on this machine for the same files as the URL: a file, a directory, or a glob.
 
-    The files are there until this process ends.
+    The files stay until this process ends.
 
     Args:
-        url: of a file, a directory or a glob.
-        suffixes: how the files of a directory end that are needed; all are by default.
-        deep: whether files in directories below that one are needed.
+        url: the URL of a file, a directory or a glob.
+        suffixes: the endings of the files that are needed from a directory; by default all files are.
+        deep: whether files in subdirectories are needed.
         cache_bytes: the most that all copies on this machine may take; by default `STOKER_CACHE_BYTES`, or half of the
             disk.
 
     Raises:
-        ArgumentError: there is nothing, or it does not fit.
+        ArgumentError: no file matches, or the copy does not fit.
         UnavailableError: the server cannot be reached.
     """
     remote = Remote(url)
@@ -76,11 +76,11 @@ def local_path(
 def begin_copy(
     url: str, suffixes: tuple[str, ...], cache_bytes: int | None = None
 ) -> tuple[Fetch, list[Path]]:
-    """The paths of the same files as `local_path` gives, some of which may still be on their way; see `arriving`.
+    """Return the fetch and the paths that `local_path` gives; some files may not be here yet: see `arriving`.
 
     Args:
-        url: of a file, a directory (without those below it) or a glob without `**`.
-        suffixes: how the files of a directory end that are needed.
+        url: the URL of a file, a directory (without its subdirectories) or a glob without `**`.
+        suffixes: the endings of the files that are needed from a directory.
         cache_bytes: see `local_path`.
     """
     fetch, end = _prepare(Remote(url), suffixes, False, cache_bytes)
@@ -95,11 +95,11 @@ def begin_copy(
 
 
 def arriving(paths: Iterable[Path]) -> Iterator[Path]:
-    """The same paths, each as soon as its file is there. After the last, all are known to be of one version.
+    """Yield the same paths, each once its file is there. After the last one, all files are known to be of one version.
 
     Raises:
-        ChangedError: they are not.
-        ArgumentError: one cannot be fetched.
+        ChangedError: the files are of several versions.
+        ArgumentError: a file cannot be fetched.
     """
     used: dict[Path, Fetch] = {}
     for path in paths:
@@ -114,7 +114,7 @@ def arriving(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def has_changed(fetches: Iterable[Fetch]) -> bool:
-    """Whether files have changed while they were fetched; waits until all are there."""
+    """Whether files changed while they were fetched; waits until all are there."""
     for fetch in fetches:
         try:
             fetch.wait()
@@ -126,7 +126,7 @@ def has_changed(fetches: Iterable[Fetch]) -> bool:
 
 
 def origin_of(path: Path) -> str:
-    """Where a file or directory comes from: its URL if it is a local copy, otherwise its own full path."""
+    """Return where a file or directory comes from: its URL if it is a local copy, otherwise its own full path."""
     full = path.resolve()
     for parent in (full, *full.parents):
         if (origin := _origins.get(parent)) is not None:
@@ -136,7 +136,7 @@ def origin_of(path: Path) -> str:
 
 
 def version_of(path: Path) -> str | None:
-    """A text that changes when the content behind the URL does; None if this is no local copy, or nobody can tell."""
+    """Return a text that changes with the content behind the URL; None if this is not a copy or nobody can tell."""
     full = path.resolve()
     for parent in full.parents:
         if (origin := _origins.get(parent)) is not None:
@@ -146,9 +146,9 @@ def version_of(path: Path) -> str | None:
 
 
 def folder_of(root: Path, url: str) -> Path:
-    """A directory below `root` that belongs to a URL, with a name that people recognise."""
+    """Return a directory below `root` for a URL, with a name that people recognise."""
     parts = [part for part in show_url(url).partition("://")[2].split("/") if part]
-    # A name that is long or odd, or hides a secret, is there as its hash.
+    # A part that is long or odd, or hides a secret, is replaced by its hash.
     return root.joinpath(
         scheme_of(url), *(part if _PLAIN_NAME.fullmatch(part) else digest(part) for part in parts)
     )
@@ -157,10 +157,10 @@ def folder_of(root: Path, url: str) -> Path:
 def _prepare(
     remote: Remote, suffixes: tuple[str, ...], deep: bool, cache_bytes: int | None
 ) -> tuple[Fetch, str]:
-    """What has to be fetched, and the URL's place in it: the name of a file, a glob, or nothing.
+    """Return the fetch that is needed, and the URL's place in the copy: the name of a file, a glob, or nothing.
 
     Raises:
-        ArgumentError: there is nothing, or it does not fit.
+        ArgumentError: no file matches, or the copy does not fit.
     """
     root = user_cache("objects")
     with room.explain_full_disk(remote.name, root):
@@ -173,7 +173,7 @@ def _prepare(
                 f"cache_bytes= or {room.LIMIT_VARIABLE}"
             )
         room.pin(root, copy)
-    # The name of a file, or a glob, is no part of the place.
+    # The name of a file, or a glob, is not part of the origin.
     _origins[copy.place.resolve()] = _Origin(copy.url.removesuffix(end).rstrip("/"), copy.files)
     return Fetch(remote, copy, root, limit, lambda: _plan(remote, root, suffixes, deep)[0]), end
 
@@ -188,10 +188,10 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _plan(remote: Remote, root: Path, suffixes: tuple[str, ...], deep: bool) -> tuple[LocalCopy, str]:
-    """The copy that is needed now, and the URL's place in it: the name of a file, a glob, or nothing.
+    """Return the copy that is needed now, and the URL's place in it: the name of a file, a glob, or nothing.
 
     Raises:
-        ArgumentError: nothing matches the URL, or it has a name that no file can have.
+        ArgumentError: nothing matches the URL, or a match has a name that no file can have.
     """
     found = remote.find(deep=deep)
     base, end = remote.path.rstrip("/"), ""

@@ -1,7 +1,7 @@
-"""What is behind a URL: its files, listed, read, written and deleted through fsspec.
+"""The files behind a URL: listed, read, written and deleted through fsspec.
 
-Every request is retried with back-off until the backend answers, refuses, or a minute has passed. The backends have
-retries of their own; these are for what they let through, such as a body that ends too early.
+Every request is retried with back-off until the backend answers or refuses, or a minute has passed. The backends have
+retries of their own; these cover the failures that they let through, such as a body that ends too early.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from stoker.errors import ArgumentError, StokerError, UnavailableError
 from stoker.redaction import redact_text
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
-# Which extra brings the backend of a scheme.
+# The extra that installs the backend of a scheme.
 _EXTRAS = {
     **dict.fromkeys(("s3", "s3a"), "s3"),
     **dict.fromkeys(("gs", "gcs"), "gcs"),
     **dict.fromkeys(("az", "abfs", "abfss", "adl"), "azure"),
 }
-# What tells versions of an object apart: the first of these that the backend knows, with the size.
+# The fields that tell versions of an object apart: the first one that the backend knows, together with the size.
 _CONTENT_KEYS = ("ETag", "etag", "generation", "md5Hash", "content_md5")
 _TIME_KEYS = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S, _PATIENCE_S, _MOST_ATTEMPTS = 0.1, 5.0, 60.0, 8
-# What a backend means: asking again would not help.
+# Errors that a backend means: another request would not help.
 _FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError, ImportError, ValueError)
-# What makes a glob of a path.
+# The characters that make a path a glob.
 MAGIC = re.compile(r"[*?[]")
-# Requests at a time.
+# The largest number of requests at a time.
 CONNECTIONS = 16
 
 Result = TypeVar("Result")
@@ -48,8 +48,8 @@ class RemoteFile:
     """A file behind a URL.
 
     Attributes:
-        path: as the file system has it, without the scheme.
-        size: in bytes; -1 if the server does not tell.
+        path: the path in the file system, without the scheme.
+        size: in bytes; -1 if the server does not tell it.
         version: a text that changes when the content does.
     """
 
@@ -59,33 +59,33 @@ class RemoteFile:
 
     @property
     def has_version(self) -> bool:
-        """Whether the server tells versions apart by more than their size."""
+        """Whether the server tells versions apart by more than the size."""
         return not self.version.startswith(" ")
 
 
 class ChangedError(UnavailableError):
-    """A file has changed while it was read, so its parts may not fit together."""
+    """A file changed while it was read, so its parts may not fit together."""
 
 
 class ShortRead(OSError):
-    """A body ended before its length was reached."""
+    """A body ended before it reached its length."""
 
 
 def is_url(path: object) -> bool:
-    """Whether this is the URL of a file elsewhere, rather than a path on this machine."""
+    """Whether the path is the URL of a file elsewhere, rather than a path on this machine."""
     match = _URL.match(path) if isinstance(path, str) else None
     return match is not None and match[1].lower() != "file"
 
 
 def scheme_of(url: str) -> str:
-    """The scheme of a URL, in lower case."""
+    """Return the scheme of a URL, in lower case."""
     match = _URL.match(url)
     assert match is not None
     return match[1].lower()
 
 
 def show_url(url: str) -> str:
-    """The URL for messages and file names: without secrets, and without a query, which often is one."""
+    """Return the URL for messages and file names: without secrets, and without a query, which is often a secret."""
     return redact_text(url.partition("?")[0])
 
 
@@ -112,10 +112,10 @@ class Remote:
             raise ArgumentError(f"{self.name}: {_first_line(error)}") from None
 
     def find(self, *, deep: bool = True) -> list[RemoteFile]:
-        """The files that the URL names: itself, those that match it as a glob, or those below it; sorted.
+        """Return the files that the URL names, sorted: the file itself, the matches of the glob, or all files below it.
 
         Args:
-            deep: whether files in directories below are wanted, too.
+            deep: whether to include files in subdirectories.
         """
 
         def find() -> dict[str, Mapping[str, Any]]:
@@ -136,11 +136,11 @@ class Remote:
         return [_as_file(name, about) for name, about in sorted(found.items()) if not name.endswith("/")]
 
     def has_files(self) -> bool:
-        """Whether there is a file at the URL or below it."""
+        """Whether there is a file at or below the URL."""
         return bool(self.find())
 
     def state(self, path: str) -> RemoteFile | None:
-        """The current state of the file at this path; None if there is none."""
+        """Return the current state of the file at this path; None if there is no file."""
 
         def look() -> RemoteFile | None:
             self._system.invalidate_cache()
@@ -150,7 +150,7 @@ class Remote:
         return self._ask(look)
 
     def read(self, file: RemoteFile, start: int = 0, end: int | None = None) -> bytes:
-        """The bytes of a file, or a range of them."""
+        """Return the bytes of a file, or a range of them."""
         whole = start == 0 and end is None
         length = file.size if whole else (end or file.size) - start
 
@@ -167,13 +167,13 @@ class Remote:
         return self._ask(read, file.path)
 
     def write(self, path: str, data: bytes) -> None:
-        """Put a file there, whole or not at all."""
+        """Write a file, whole or not at all."""
         self._ask(lambda: self._system.pipe_file(path, data), path)
 
     def create(self, path: str, data: bytes) -> bool:
-        """Put a file there unless there is one already; False if that has another content.
+        """Write a file unless there is one already. False if that one has different content.
 
-        Where the store knows no such request, the file is put there in any case.
+        If the store has no such request, the file is written in any case.
         """
 
         def create() -> None:
@@ -185,13 +185,13 @@ class Remote:
         try:
             self._ask(create, path)
         except FileExistsError:
-            # An earlier attempt may have succeeded although its answer was lost.
+            # An earlier attempt may have succeeded although its answer got lost.
             there = self.state(path)
             return there is not None and self.read(there) == data
         return True
 
     def upload(self, source: Path, path: str) -> None:
-        """Put a copy of a local file there, whole or not at all.
+        """Upload a copy of a local file, whole or not at all.
 
         Raises:
             OSError: the local file cannot be read.
@@ -207,7 +207,7 @@ class Remote:
         self._ask(upload, path)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Delete files; those that are gone already are no error."""
+        """Delete files. A file that is already gone is not an error."""
 
         def delete(path: str) -> None:
             with contextlib.suppress(FileNotFoundError):
@@ -217,11 +217,11 @@ class Remote:
             self._ask(partial(delete, path), path)
 
     def _ask(self, request: Callable[[], Result], path: str = "") -> Result:
-        """The answer to a request, asked again while that may help.
+        """Return the answer to a request, and repeat the request while that may help.
 
         Raises:
-            ArgumentError: there is no such file, or it may not be used.
-            UnavailableError: the server cannot be reached, or goes on failing.
+            ArgumentError: the file does not exist, or access is denied.
+            UnavailableError: the server cannot be reached, or keeps failing.
         """
         name = show_url(f"{scheme_of(self.url)}://{path}") if path else self.name
         deadline_ns = clock.real_ns() + int(_PATIENCE_S * 1e9)
@@ -236,17 +236,17 @@ class Remote:
             except Exception as error:  # noqa: BLE001 - each backend has exceptions of its own, without a common base
                 if attempt == _MOST_ATTEMPTS or clock.real_ns() > deadline_ns:
                     raise UnavailableError(f"{name} cannot be used: {_first_line(error)}") from None
-            # Processes that were refused together must not come back together.
+            # Processes that were refused together must not return together.
             time.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         raise AssertionError("the last attempt returns or raises")
 
 
 def read_bytes(url: str) -> bytes:
-    """The content of a file.
+    """Return the content of a file.
 
     Raises:
-        ArgumentError: there is none.
+        ArgumentError: the file does not exist.
     """
     remote = Remote(url)
     (file,) = remote.find(deep=False) or [RemoteFile(remote.path, -1, "")]
@@ -254,22 +254,23 @@ def read_bytes(url: str) -> bytes:
 
 
 def list_names(url: str) -> set[str]:
-    """The names of all files below a URL, relative to it."""
+    """Return the names of all files below a URL, relative to it."""
     remote = Remote(url)
     return {file.path.removeprefix(remote.path).lstrip("/") for file in remote.find()}
 
 
 def put_tree(source: Path, url: str, last: str, replaced: Collection[str] = ()) -> None:
-    """Copy a directory to a URL; the file `last` goes last, so a reader never sees a part of the directory.
+    """Copy a directory to a URL. The file `last` is written last, so a reader never sees a partial directory.
 
     Args:
         source: the directory.
-        url: where its files go.
-        last: the file that makes it count.
-        replaced: files there that are replaced: those that are not in the directory are deleted. `last` goes first.
+        url: where the files go.
+        last: the file that makes the directory count.
+        replaced: files at the URL that this directory replaces: those that it does not contain are deleted at the end.
+            If `last` is among them, the old `last` is deleted first.
 
     Raises:
-        ArgumentError: it may not be written.
+        ArgumentError: writing is denied.
         UnavailableError: the server cannot be reached.
     """
     remote = Remote(url)

@@ -1,6 +1,7 @@
-"""Room for copies: a limit for all of them together, kept by removing the least recently used.
+"""Room for copies: one limit for all of them, kept by removing the least recently used.
 
-A process names the copies it uses in a file that it locks while it lives. A copy in such a file is never removed.
+A process names the copies that it uses in a file, which it locks while it lives. A copy named in such a file is never
+removed.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from stoker.units import size
 
 LIMIT_VARIABLE = "STOKER_CACHE_BYTES"
 _IN_USE = "in-use"
-# The file that names what this process uses, by the root of the copies; the number is that of the process, because a
-# forked one does not inherit the lock.
+# The file that names the copies this process uses, by process number and the root of the copies. The process number is
+# part of the key because a forked process does not inherit the lock.
 _named: dict[tuple[int, Path], TextIO] = {}
 # A file lock does not separate the threads of one process.
 _threads = threading.Lock()
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS, errno.EPERM)
-# What this process uses: closing the file after reading it here would give up the lock.
+# The copies that this process uses. It must not read them from its own file: closing the file would give up the lock.
 _own: set[str] = set()
 
 
 def limit_of(root: Path, given: int | None) -> int:
-    """How many bytes all copies together may take: what was given, `STOKER_CACHE_BYTES`, or half of the disk.
+    """Return how many bytes all copies may take: the given number, `STOKER_CACHE_BYTES`, or half of the disk.
 
     Raises:
-        ArgumentError: it is not a number of bytes.
+        ArgumentError: the limit is not a number of bytes.
     """
     if given is not None:
         return whole_number("cache_bytes", given, 1)
@@ -48,7 +49,7 @@ def limit_of(root: Path, given: int | None) -> int:
 
 
 def pin(root: Path, copy: LocalCopy) -> None:
-    """Keep a copy, complete or not yet, until this process ends."""
+    """Keep a copy, complete or not, until this process ends."""
     with _threads, hold_lock(root / "lock"):
         key = (os.getpid(), root)
         if key not in _named:
@@ -62,7 +63,7 @@ def pin(root: Path, copy: LocalCopy) -> None:
 
 
 def make_room(root: Path, room: int, keep: LocalCopy) -> None:
-    """Remove the least recently used copies until the others take at most this many bytes.
+    """Remove the least recently used copies until the rest take at most this many bytes.
 
     Raises:
         ArgumentError: running processes use more than that.
@@ -95,10 +96,13 @@ def remove_other_versions(root: Path, copy: LocalCopy) -> None:
 
 @contextlib.contextmanager
 def hold_lock(path: Path) -> Iterator[None]:
-    """Let only one process in at a time; the lock ends with the process. Threads must be kept apart by the caller."""
+    """Hold a lock that one process at a time can have and that ends with the process.
+
+    The caller must keep threads apart.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as file:
-        # Without locks in the file system, two processes do the same work, and one result stays.
+        # Without locks in the file system, two processes may do the same work, and one result stays.
         with contextlib.suppress(OSError):
             _take_lock(file, wait=True)
         yield
@@ -106,10 +110,10 @@ def hold_lock(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def explain_full_disk(name: str, root: Path) -> Iterator[None]:
-    """Turn the errors of a directory that cannot be written into one line.
+    """Turn the errors of a directory that cannot be written to into one line.
 
     Raises:
-        ArgumentError: there is no room in it, or no permission.
+        ArgumentError: the directory has no room, or permission is denied.
     """
     try:
         yield
@@ -123,7 +127,7 @@ def explain_full_disk(name: str, root: Path) -> Iterator[None]:
 
 
 def _find_used(root: Path) -> set[str]:
-    """The places of the copies that running processes use; what ended processes have left is removed."""
+    """Return the directories of the copies that running processes use. Remove what ended processes left behind."""
     ours = {Path(file.name) for (process, _), file in _named.items() if process == os.getpid()}
     used = set(_own)
     for path in set((root / _IN_USE).glob("*")) - ours:
@@ -147,7 +151,7 @@ def _take_lock(file: TextIO, *, wait: bool) -> None:
     """Lock a file until it is closed or this process ends.
 
     Raises:
-        OSError: another process has the lock, or there are none in this file system.
+        OSError: another process has the lock, or the file system has no locks.
     """
     try:
         import fcntl

@@ -1,8 +1,8 @@
-"""Every private name of TensorFlow and Keras that Stoker rests on, behind functions that say what they return.
+"""Every private name of TensorFlow and Keras that Stoker uses, behind functions that document what they return.
 
 A private name is one below `tensorflow.python`, `tensorflow.core`, `tf.__internal__` or `keras.src`, or an attribute
-that begins with an underscore. Nothing else in Stoker uses one (ruff and `tests/tf_internals` see to it), so a new
-TensorFlow or Keras is supported by running `tests/tf_internals` on it and mending what fails in here.
+that begins with an underscore. No other package of Stoker uses one (ruff and `tests/tf_internals` check that). To
+support a new TensorFlow or Keras, run `tests/tf_internals` on it and fix what fails here.
 
 | module | subject |
 |---|---|
@@ -10,11 +10,11 @@ TensorFlow or Keras is supported by running `tests/tf_internals` on it and mendi
 | types | names for the types of NumPy, TensorFlow and Keras; imports none of them |
 | startup | whether TensorFlow has read its settings; does not import it |
 | eager | tensors, ops and tapes outside of graphs; the runtime's state |
-| recorded_ops | eager ops watched as they run, run again, and built into graphs |
+| recorded_ops | eager ops: watching, repeating and building them into graphs |
 | functions | `tf.function`: calls, traces, conversion by AutoGraph |
 | graphs | operations, their definitions and kernels, functions inside graphs, variables and tables |
-| datasets | the stages of `tf.data` pipelines, read |
-| pipelines | `tf.data` pipelines built of other parts |
+| datasets | reading the stages of `tf.data` pipelines |
+| pipelines | building `tf.data` pipelines from other parts |
 | iterators | `tf.data` iterators, plain and distributed |
 | distribution | workers, replicas and what they exchange |
 | saving | checkpoints, SavedModels and Keras files |
@@ -26,8 +26,8 @@ TensorFlow or Keras is supported by running `tests/tf_internals` on it and mendi
 | keras_losses | losses and metrics of a compiled model, as a step is traced |
 | keras_optimizers | optimizers |
 
-Functions whose result is a `Place` name something to be patched. Everything that the doctor uses imports inside of
-functions: a name that is gone costs one probe, not all of them.
+A function that returns a `Place` names something to patch. Everything that the doctor uses imports inside functions, so
+that a name that disappears costs one probe, not all of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The stages of a `tf.data` pipeline: what each reads, and its arguments. The public API can only build pipelines.
+"""Reads the stages of a `tf.data` pipeline: their inputs and arguments. The public API can only build pipelines.
 
-A stage is a dataset object, which keeps what it was made with in private attributes named after the arguments.
+A stage is a dataset object, which keeps its arguments in private attributes of the same names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _MISSING = object()
 
 
 def inputs(stage: Dataset) -> list[Dataset]:
-    """The stages that this one reads."""
+    """The stages that a stage reads from."""
     return list(stage._inputs())
 
 
@@ -29,21 +29,21 @@ def map_function(stage: Dataset) -> FunctionWrapper:
 
 
 def python_function(wrapper: FunctionWrapper) -> Callable[..., object]:
-    """The Python function in a wrapper, as the user gave it."""
+    """The Python function in a wrapper, as the user passed it."""
     function: Callable[..., object] = wrapper._func
     return function
 
 
 def has_argument(stage: Dataset, name: str) -> bool:
-    """Whether a stage has kept this argument."""
+    """Whether a stage has kept an argument."""
     return hasattr(stage, f"_{name}")
 
 
 def argument(stage: Dataset, name: str, default: object = _MISSING) -> Any:
-    """An argument that a stage was made with, often as a tensor.
+    """Return an argument with which a stage was made, often as a tensor.
 
     Raises:
-        AttributeError: the dataset has not kept it, and there is no default.
+        AttributeError: the dataset has not kept the argument, and there is no default.
     """
     return getattr(stage, f"_{name}") if default is _MISSING else getattr(stage, f"_{name}", default)
 
@@ -55,7 +55,7 @@ def generator_behind(state: Any) -> Callable[..., Iterable[object]]:
 
 
 def graph_of(stage: Dataset) -> ProtoMessage:
-    """A pipeline as a graph of operations."""
+    """Return a pipeline as a graph of operations."""
     import tensorflow as tf
 
     graph = tf.compat.v1.GraphDef()
@@ -64,10 +64,10 @@ def graph_of(stage: Dataset) -> ProtoMessage:
 
 
 def variant(dataset: Dataset) -> Tensor:
-    """The tensor that represents a dataset, or an Optional, in TensorFlow's own operations."""
+    """The tensor that represents a dataset or an Optional in TensorFlow's own operations."""
     return dataset._variant_tensor
 
 
 def batch_spec(spec: TensorSpec) -> TensorSpec:
-    """The spec of a batch of any size of such elements."""
+    """Return the spec of a batch of such elements, of any size."""
     return spec._batch(None)

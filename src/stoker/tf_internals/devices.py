@@ -1,13 +1,13 @@
-"""Devices: those that are plugged in, and how much memory each may use."""
+"""Devices: loading plugins, and how much memory each device may use."""
 
 from __future__ import annotations
 
 
 def load_plugin(path: str) -> None:
-    """Load a library of pluggable devices, which TensorFlow otherwise finds in its own package only.
+    """Load a library of pluggable devices, which TensorFlow otherwise finds only in its own package.
 
     Raises:
-        RuntimeError, tf.errors.OpError: TensorFlow refuses it.
+        RuntimeError, tf.errors.OpError: TensorFlow refuses the library.
     """
     from tensorflow.python.framework import load_library
 
@@ -15,7 +15,7 @@ def load_plugin(path: str) -> None:
 
 
 def memory_limits() -> dict[str, int]:
-    """By name, such as "GPU:0", the bytes that TensorFlow may use of each device; of a CPU a number without meaning."""
+    """The bytes of memory that TensorFlow may use, by device name such as "GPU:0". A CPU's number means nothing."""
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.client import pywrap_tf_session
     from tensorflow.python.eager import context

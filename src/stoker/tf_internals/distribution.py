@@ -1,4 +1,4 @@
-"""Workers and replicas of a strategy: who they are, what they exchange, and how a wait for them is ended."""
+"""Workers and replicas of a strategy: their numbers, what they exchange, and how to end a wait for them."""
 
 from __future__ import annotations
 
@@ -24,23 +24,26 @@ def replica_specs(spec: TensorSpec) -> list[TensorSpec] | None:
 
 
 def collective_options() -> Any:
-    """The class of a strategy's options for collectives, with `merge`; the public name makes one of them."""
+    """The class of a strategy's options for collectives, with `merge`.
+
+    The public name makes instances of this class.
+    """
     from tensorflow.python.distribute import collective_util
 
     return collective_util.Options
 
 
 def rank_and_count(strategy: Strategy) -> tuple[int, int]:
-    """This worker's number under a `MultiWorkerMirroredStrategy`, and how many there are.
+    """Return this worker's number under a `MultiWorkerMirroredStrategy`, and the number of workers.
 
-    A cluster resolver tells only what `TF_CONFIG` has, and not in the order of the replicas.
+    A cluster resolver returns only what `TF_CONFIG` has, and not in the order of the replicas.
     """
     extended = strategy.extended
     return int(extended._id_in_cluster), int(extended._num_workers)
 
 
 def coordinator_cluster(coordinator: Any) -> Any:
-    """What a `ClusterCoordinator` stops in its destructor, by `stop()`."""
+    """The object that a `ClusterCoordinator` stops in its destructor, by `stop()`."""
     return coordinator._cluster
 
 
@@ -48,11 +51,11 @@ def watch_workers(tasks: Mapping[str, int], leader: str, heartbeat_ms: int) -> N
     """Count workers as lost after this long without a heartbeat. Call this before TensorFlow has started.
 
     Args:
-        tasks: how many there are of each job.
+        tasks: the number of tasks of each job.
         leader: the job whose first task the others report to.
-        heartbeat_ms: how long.
+        heartbeat_ms: the time without a heartbeat, in milliseconds.
     """
-    # The message's own module has another place in every other version of TensorFlow; this one always imports it.
+    # The module of this message moves in every other version of TensorFlow; this module always imports it.
     from tensorflow.python.distribute.collective_all_reduce_strategy import coordination_config_pb2
     from tensorflow.python.eager import context
 
@@ -68,14 +71,14 @@ def watch_workers(tasks: Mapping[str, int], leader: str, heartbeat_ms: int) -> N
 
 
 def joining() -> Place:
-    """The method by which a process joins the workers with which its collectives exchange."""
+    """The method by which a process joins the workers that its collectives exchange values with."""
     from tensorflow.python.eager import context
 
     return context.Context, "enable_collective_ops"
 
 
 def has_peers() -> bool:
-    """Whether the collectives of this process exchange with other processes. Asking starts nothing."""
+    """Whether the collectives of this process exchange values with other processes. Asking starts nothing."""
     from tensorflow.python.eager import context
 
     made = context.context_safe()

@@ -9,7 +9,7 @@ from stoker.tf_internals import Place
 
 
 def tensor_type() -> type:
-    """The class of eager tensors. Making one to ask for its type would start the devices."""
+    """The class of eager tensors. Making a tensor to ask for its type would start the devices."""
     from tensorflow.python.framework import ops
 
     kind: type = ops.EagerTensor
@@ -29,7 +29,7 @@ def dlpack_export() -> Place:
 
 
 def host_conversion() -> Place:
-    """The function that makes a tensor of a value on the host: `(value, context, dtype=None) -> tensor`."""
+    """The function that makes a tensor from a value on the host: `(value, context, dtype=None) -> tensor`."""
     from tensorflow.python.framework import constant_op
 
     return constant_op, "convert_to_eager_tensor"
@@ -50,14 +50,14 @@ def op_dispatch() -> Place:
 
 
 def op_execution() -> Place:
-    """Where ops and compiled functions run that do not take the fast path."""
+    """The function that runs ops and compiled functions that do not take the fast path."""
     from tensorflow.python import pywrap_tfe
 
     return pywrap_tfe, "TFE_Py_Execute"
 
 
 def variable_updates() -> list[Place]:
-    """What gives a variable another value: `(variable, value, ...) -> result`."""
+    """The methods that give a variable another value: `(variable, value, ...) -> result`."""
     from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
     return [(ResourceVariable, name) for name in ("assign", "assign_add", "assign_sub")]
@@ -88,12 +88,12 @@ def _started_context() -> Any:
 
 
 def intra_op_threads() -> int:
-    """How many threads one kernel may use, as set by the program; 0 if not set, or if nothing has started."""
+    """The number of threads that one kernel may use, as the program set it; 0 if not set, or if nothing has started."""
     return int(getattr(_started_context(), "_intra_op_parallelism_threads", 0) or 0)
 
 
 def is_eager() -> bool:
-    """Whether ops of this thread run at once, and are not traced."""
+    """Whether this thread runs ops at once instead of tracing them."""
     current = _started_context()
     return current is not None and bool(current.executing_eagerly())
 
@@ -105,9 +105,9 @@ def is_async() -> bool:
 
 
 def thread_state() -> Any:
-    """TensorFlow's state of the thread that reads it: `device_name` is that of the innermost `tf.device`.
+    """TensorFlow's state of the thread that reads it; `device_name` is that of the innermost `tf.device`.
 
-    Nothing public tells the device without running an op. To be kept and read at every op.
+    No public function tells the device without running an op. Callers keep this object and read it at every op.
     """
     from tensorflow.python.eager import context
 
@@ -115,7 +115,7 @@ def thread_state() -> Any:
 
 
 def global_seed() -> int | None:
-    """The last argument of `tf.random.set_seed`; None if it was not called."""
+    """The last argument of `tf.random.set_seed`; None if the program has not called it."""
     from tensorflow.python.eager import context
 
     seed = context.global_seed()

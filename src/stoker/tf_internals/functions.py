@@ -1,4 +1,4 @@
-"""`tf.function`: its calls and traces, and what AutoGraph makes of Python functions."""
+"""`tf.function`: its calls and traces, and AutoGraph's conversion of Python functions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def concrete_function_creation() -> Place:
 
 
 def traces(function: CompiledFunction) -> list[ConcreteFunction]:
-    """The concrete functions of a `tf.function`. The public API only counts them."""
+    """The concrete functions of a `tf.function`. The public API can only count them."""
     return list(function._function_cache.values())
 
 
@@ -38,14 +38,14 @@ def is_compiled_by_xla(function: CompiledFunction) -> bool:
 
 
 def silence_retracing_warning(function: CompiledFunction) -> None:
-    """Keep a `tf.function` out of the count behind TensorFlow's warning of frequent retracing."""
+    """Leave a `tf.function` out of the count behind TensorFlow's warning of frequent retracing."""
     function._omit_frequent_tracing_warning = True
 
 
 def convert(function: Callable[..., Nest]) -> Callable[..., Nest]:
-    """A Python function as `tf.data` traces it, with `if` and `for` on tensors.
+    """Convert a Python function as `tf.data` does before tracing: `if` and `for` may use tensors.
 
-    The public `tf.autograph.to_graph` converts what must not be converted, too.
+    The public `tf.autograph.to_graph` also converts functions that must stay as they are.
     """
     from tensorflow.python.autograph.core import ag_ctx
     from tensorflow.python.autograph.impl import api

@@ -16,7 +16,7 @@ from stoker.tf_internals.types import (
 
 
 def new_graph(name: str) -> Graph:
-    """An empty graph of the kind that `tf.function` traces into: it captures what is made outside of it."""
+    """Return an empty graph of the kind that `tf.function` traces into: it captures tensors from outside."""
     import tensorflow as tf
 
     return tf.__internal__.FuncGraph(name)
@@ -31,7 +31,7 @@ def graph_type() -> type:
 
 
 def called_graphs(graph: Graph) -> list[Graph]:
-    """The graphs of the functions that a graph calls, of those TensorFlow has kept."""
+    """The graphs of the functions that a graph calls, as far as TensorFlow has kept them."""
     called = [getattr(function, "graph", None) for function in getattr(graph, "_functions", {}).values()]
     return [one for one in called if one is not None]
 
@@ -42,7 +42,7 @@ def called_graph(op: Operation) -> Graph:
 
 
 def set_input(op: Operation, number: int, tensor: Tensor) -> None:
-    """Give an op of a graph another input. The public API can only add to graphs."""
+    """Replace an input of an op in a graph. The public API can only add to graphs."""
     op._update_input(number, tensor)
 
 
@@ -54,7 +54,7 @@ def add_control_inputs(op: Operation, awaited: Iterable[Operation]) -> None:
 def make_op(
     kind: str, inputs: Sequence[Tensor], attributes: Mapping[str, ProtoMessage], dtypes: Sequence[DType]
 ) -> list[Tensor]:
-    """A new op in the graph that is being traced, by the name of its kind; its outputs."""
+    """Make an op by the name of its kind in the graph that is being traced; return its outputs."""
     import tensorflow as tf
 
     graph = tf.compat.v1.get_default_graph()
@@ -63,21 +63,21 @@ def make_op(
 
 
 def definition(name: str) -> ProtoMessage:
-    """What TensorFlow knows about an operation: `is_stateful`, `input_arg`, `output_arg`, `attr`; None if nothing."""
+    """The definition of an operation: `is_stateful`, `input_arg`, `output_arg`, `attr`; None if TensorFlow has none."""
     from tensorflow.python.framework import op_def_registry
 
     return op_def_registry.get(name)
 
 
 def kernel_devices(name: str) -> list[str]:
-    """The kinds of devices that this build of TensorFlow has a kernel of the operation for."""
+    """The kinds of devices for which this build of TensorFlow has a kernel of the operation."""
     from tensorflow.python.framework import kernels
 
     return [str(kernel.device_type) for kernel in kernels.get_registered_kernels_for_op(name).kernel]
 
 
 def freeze(concrete: ConcreteFunction) -> ConcreteFunction:
-    """A concrete function whose variables have become constants; the public one is of sessions only."""
+    """Return a concrete function with its variables turned into constants; the public API does so for sessions only."""
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     return convert_variables_to_constants_v2(concrete)
@@ -91,21 +91,21 @@ def make_variable(**options: object) -> Variable:
 
 
 def is_filled_once(thing: object) -> bool:
-    """Whether it is a lookup table that is filled when it is made, and never changes."""
+    """Whether a value is a lookup table that is filled when it is made and never changes."""
     from tensorflow.python.ops import lookup_ops
 
     return isinstance(thing, lookup_ops.InitializableLookupTableBase)
 
 
 def is_resource(thing: object) -> bool:
-    """Whether it is a table or the like, which a SavedModel keeps for the functions that captured it."""
+    """Whether a value is a table or similar resource, which a SavedModel keeps for the functions that captured it."""
     from tensorflow.python.trackable.resource import CapturableResource
 
     return isinstance(thing, CapturableResource)
 
 
 def is_composite(thing: object) -> bool:
-    """Whether a value is ragged, sparse or another kind that is made of several tensors."""
+    """Whether a value is ragged, sparse or otherwise made of several tensors."""
     import tensorflow as tf
 
     return isinstance(thing, tf.__internal__.CompositeTensor)

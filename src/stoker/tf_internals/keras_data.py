@@ -1,4 +1,4 @@
-"""Keras' data adapters, which read what `fit`, `evaluate` and `predict` are given."""
+"""Keras' data adapters, which read the data that `fit`, `evaluate` and `predict` are given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stoker.tf_internals.types import Data, DataAdapter, Dataset, Nest
 
 
 def adapter_for(x: Data, **options: object) -> DataAdapter:
-    """The adapter that reads the data as `model.fit` would, or refuses it with the same message.
+    """Return the adapter that reads the data as `model.fit` would; bad data raises Keras' own error.
 
     It has `get_tf_dataset()`, `num_batches`, `batch_size`, `on_epoch_begin()` and `on_epoch_end()`.
 
@@ -23,12 +23,12 @@ def adapter_for(x: Data, **options: object) -> DataAdapter:
 
 
 def array_inputs(adapter: DataAdapter) -> Nest:
-    """The arrays in an adapter, in the structure they were given in; None if its data is not arrays."""
+    """The arrays in an adapter, in the structure in which they were given; None if its data is not arrays."""
     return adapter._inputs if isinstance(adapter, ArrayDataAdapter) else None
 
 
 def check_arrays(x: Data) -> Nest:
-    """Arrays in the structure they were given in, of the same length, or an error of Keras'."""
+    """Return arrays in the structure in which they were given. Keras raises an error if their lengths differ."""
     return ArrayDataAdapter(x)._inputs
 
 
@@ -49,17 +49,17 @@ def py_dataset(adapter: DataAdapter) -> Data:
 
 
 def is_arrays(x: Data) -> bool:
-    """Whether Keras takes it for arrays, rather than for a dataset or generator."""
+    """Whether Keras treats the data as arrays, rather than as a dataset or generator."""
     return bool(can_convert_arrays((x,)))
 
 
 def to_sliceable(leaf: Data) -> Data:
-    """An array or tensor as Keras slices it: floats as `floatx`, frames as arrays; sparse ones as `tf.SparseTensor`."""
+    """Convert data to what Keras slices: floats to `floatx`, frames to arrays, sparse data to `tf.SparseTensor`."""
     converted = array_slicing.convert_to_sliceable(leaf, target_backend="tensorflow")
     return converted.sparse if isinstance(converted, array_slicing.TensorflowSparseWrapper) else converted
 
 
 def split_for_validation(arrays: Data, share: float) -> tuple[Data, Data]:
-    """The arrays without the last `share` of their rows, and these."""
+    """Split arrays into those without the last `share` of the rows, and those rows."""
     training, validation = array_slicing.train_validation_split(arrays, validation_split=share)
     return training, validation

@@ -10,7 +10,7 @@ from stoker.tf_internals.types import Layer, LayerCall, Loss, Model, Nest, SeedG
 
 
 def layers_of(model: Model) -> list[Layer]:
-    """A model and all layers in it, however deep; `model.layers` has the outermost only."""
+    """A model and all layers in it, however deep; `model.layers` has only the outermost."""
     return list(model._flatten_layers())
 
 
@@ -25,12 +25,12 @@ def own_variables(layer: Layer) -> list[Variable]:
 
 
 def own_state(layer: Layer) -> list[Variable]:
-    """The variables of a layer itself that were made not to be trained. Those of a frozen layer are not among them."""
+    """The variables that a layer itself made as not trainable, so without the weights of a frozen layer."""
     return list(layer._non_trainable_variables)
 
 
 def seed_generators(layer: Layer) -> list[SeedGenerator]:
-    """The generators of a layer itself."""
+    """The seed generators of a layer itself, without those of its sublayers."""
     return list(layer._seed_generators)
 
 
@@ -42,18 +42,18 @@ def global_seed_generator() -> SeedGenerator:
 
 
 def calls_of(layer: Layer) -> list[LayerCall]:
-    """Each use of a layer in a functional model: `parent_nodes`, whose `operation` gave its inputs."""
+    """Each use of a layer in a functional model, with `parent_nodes`: the uses whose `operation` gave its inputs."""
     return list(getattr(layer, "_inbound_nodes", ()))
 
 
 def maker_of(tensor: Tensor) -> Layer:
-    """The layer or operation that gives a Keras tensor; None for all but tensors of functional models."""
+    """The layer or operation that made a Keras tensor; None unless the tensor belongs to a functional model."""
     history = getattr(tensor, "_keras_history", None)
     return None if history is None else history.operation
 
 
 def input_structure(model: Model) -> Nest:
-    """Keras tensors as a model is called with them; None if it does not say."""
+    """The Keras tensors of a model's inputs, in the structure in which it is called; None if unknown."""
     import keras
 
     if isinstance(model, keras.Sequential):
@@ -62,17 +62,17 @@ def input_structure(model: Model) -> Nest:
 
 
 def output_structure(model: Model) -> Nest:
-    """Keras tensors as a functional model gives them; None if it does not say."""
+    """The Keras tensors of a functional model's outputs, in the structure that it returns; None if it does not tell."""
     return getattr(model, "_outputs_struct", None)
 
 
 def split_texts(vectorization: Layer, texts: Tensor) -> Tensor:
-    """The words that a `TextVectorization` finds in texts, ragged, before it looks them up."""
+    """Split texts into the words that a `TextVectorization` finds, as a ragged tensor, before it looks them up."""
     return vectorization._preprocess(texts)
 
 
 def mask_of(tensor: Tensor) -> Tensor:
-    """The mask attached to a tensor; None if there is none."""
+    """The mask attached to a tensor; None if it has none."""
     from keras.src.backend.common import masking
 
     return masking.get_keras_mask(tensor)
@@ -86,7 +86,7 @@ def set_mask(tensor: Tensor, mask: Tensor) -> None:
 
 
 def is_numbered_name(name: str, layer: Layer) -> bool:
-    """Whether a name is one that Keras makes for such a layer, with the number of those before it."""
+    """Whether Keras makes up such a name for such a layer, with a number that counts the ones before it."""
     from keras.src.utils import naming
 
     plain = re.escape(naming.to_snake_case(type(layer).__name__))
@@ -94,14 +94,17 @@ def is_numbered_name(name: str, layer: Layer) -> bool:
 
 
 def takes_logits(loss: Loss) -> bool | None:
-    """Whether a loss was made with `from_logits=True`; None for one that does not say."""
+    """Whether a loss was made with `from_logits=True`; None if the loss does not tell."""
     if not hasattr(loss, "from_logits") and not hasattr(loss, "_fn_kwargs"):
         return None
     return bool(getattr(loss, "_fn_kwargs", {}).get("from_logits", False))
 
 
 def losses_module() -> Any:
-    """Where losses look up `scale_loss_for_distribution` and `unscale_loss_for_distribution`, of one value each."""
+    """The module in which losses look up `scale_loss_for_distribution` and `unscale_loss_for_distribution`.
+
+    Both functions take one value.
+    """
     from keras.src.losses import loss
 
     return loss
@@ -115,7 +118,7 @@ def layer_creation() -> Place:
 
 
 def tensorflow_variables(variable: Variable) -> list[Variable]:
-    """TensorFlow's variables behind a Keras variable: one, or one on each device of a strategy; none if not built."""
+    """The TensorFlow variables behind a Keras variable: one, or one on each device of a strategy; none if not built."""
     own = variable._value
     return [] if own is None else list(getattr(own, "values", None) or [own])
 

@@ -1,4 +1,4 @@
-"""Keras' losses while a step is traced: what each divides its sum by, and each multiplied by a factor."""
+"""Keras' losses while a step is traced: each loss multiplied by a factor, and the divisor of its sum."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-# The module itself: its `Loss` is the class whose `__call__` is known here.
+# Import the module: its `Loss` is the class whose `__call__` is known here.
 from keras.src.losses import loss as _losses
 
 from stoker.tf_internals.keras_layers import mask_of
 from stoker.tf_internals.types import Loss, Metric, Model, Nest, Tensor
 
-# Reductions that divide by the number of values; of those under a mask, by that of the values that count.
+# Reductions that divide by the number of values; under a mask, by the number of unmasked values.
 _BY_NUMBER = ("sum_over_batch_size", "mean", "auto")
 
 
 @dataclass(frozen=True)
 class LossTerm:
-    """What one loss of a compiled model gives for some rows.
+    """The result of one loss of a compiled model for some rows.
 
     Attributes:
         value: the loss, before its weight.
-        divisor: what the sum was divided by, where that is not in proportion to the rows: under a mask, or by the sum
-            of the sample weights.
-        is_sum: whether it was not divided at all.
+        divisor: the divisor of the sum, if it is not proportional to the number of rows: under a mask, or if it is the
+            sum of the sample weights.
+        is_sum: whether the sum was not divided at all.
     """
 
     value: Tensor
@@ -37,20 +37,20 @@ class LossTerm:
 
 
 def term_count(model: Model) -> int:
-    """How many losses a built model was compiled with."""
+    """The number of losses with which a built model was compiled."""
     compiled = model._compile_loss
     return 0 if compiled is None else len(compiled._flat_losses)
 
 
 def term_trackers(model: Model) -> list[Metric]:
-    """The mean behind the loss of each output in the logs; none if there is one loss only."""
+    """The trackers of each output's mean loss in the logs; none if there is only one loss."""
     compiled = model._compile_loss
     return [] if compiled is None else list(compiled.metrics)
 
 
 @contextmanager
 def losses_replaced(model: Model, change: Callable[[int, LossTerm], Tensor]) -> Iterator[None]:
-    """A context for tracing: each loss is what `change` makes of its number and its term, and trackers see nothing."""
+    """Replace each loss by `change(number, term)` while a step is traced, and keep all values from the trackers."""
     compiled = model._compile_loss
     if compiled is None:
         yield
@@ -77,7 +77,7 @@ def _ignore(*_: object, **__: object) -> None:
 
 
 def find_term(loss: Loss, labels: Nest, predicted: Nest, weight: Tensor = None) -> LossTerm:
-    """What a loss gives, and what its sum was divided by."""
+    """Compute a loss, and find what its sum was divided by."""
     seen: list[Tensor] = []
     with _results_seen(loss, seen):
         value = loss(labels, predicted, weight)
@@ -87,7 +87,7 @@ def find_term(loss: Loss, labels: Nest, predicted: Nest, weight: Tensor = None) 
     if reduction == "sum":
         return LossTerm(value, is_sum=True)
     (values,) = seen
-    # As it is attached to what the loss was given, and to what it computes for each row.
+    # The mask is attached to the predictions, and to the loss of each row.
     masks = [one for one in (mask_of(predicted), mask_of(values)) if one is not None]
     if values.shape.rank == 0 or not (masks or reduction == "mean_with_sample_weight"):
         return LossTerm(value)
@@ -110,7 +110,7 @@ def _find_divisor(values: Tensor, masks: list[Tensor], weight: Tensor, reduction
 
 @contextmanager
 def _results_seen(loss: Any, seen: list[Tensor]) -> Iterator[None]:
-    """A context in which what the loss computes for each row is noted, before it is reduced."""
+    """Inside, `seen` collects what the loss computes for each row before the reduction."""
     plain, own = loss.call, vars(loss).get("call")
 
     def call(*given: Nest) -> Tensor:
@@ -135,14 +135,14 @@ def compiled_metrics(model: Model) -> list[Metric]:
 
 
 def is_sum_over_rows(metric: Metric) -> bool:
-    """Whether rows may be counted a few at a time: metrics of Keras' own, of functions of Keras' own."""
+    """Whether a metric may count rows a few at a time: true of Keras' own metrics of Keras' own functions."""
     function = getattr(metric, "_fn", None)
     made_by = [type(metric).__module__, getattr(function, "__module__", None) or "keras."]
     return all(one.startswith("keras.") for one in made_by)
 
 
 def adds_up_activities() -> bool:
-    """Whether Keras adds up the penalty of an `activity_regularizer` over the rows; newer versions take the mean."""
+    """Whether Keras sums the penalty of an `activity_regularizer` over the rows; newer versions take the mean."""
     plain = keras.layers.Identity(name="activities", activity_regularizer=tf.reduce_sum)
     plain(tf.ones([2, 1]))
     return float(plain.losses[0]) == 2.0

@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from stoker.tf_internals import Place
 from stoker.tf_internals.types import Optimizer, Tensor, Variable
 
-# From gradients, variables and the learning rate.
+# Takes gradients, variables and the learning rate.
 Update = Callable[..., None]
 
 
 def application() -> Place:
-    """The method that every way to apply gradients ends in: `(optimizer, gradients, variables=None)`."""
+    """The method in which every way to apply gradients ends: `(optimizer, gradients, variables=None)`."""
     from keras.src.optimizers import base_optimizer
 
     return base_optimizer.BaseOptimizer, "apply"
 
 
 def trained_variables(optimizer: Optimizer) -> list[Variable]:
-    """The variables an optimizer was built on, as Keras' or TensorFlow's own."""
+    """The variables on which an optimizer was built, as Keras' or TensorFlow's own."""
     return list(optimizer._trainable_variables)
 
 
@@ -31,7 +31,7 @@ def slots_of_adam(optimizer: Optimizer, variable: Variable) -> tuple[Variable, V
 
 
 def slots_of(optimizer: Optimizer, variable: Variable) -> list[Variable]:
-    """What an optimizer of any kind keeps of a variable: their names begin with the variable's path."""
+    """The slots that an optimizer of any kind keeps for a variable: their names begin with the variable's path."""
     begins = str(variable.path).replace("/", "_") + "_"
     return [one for one in optimizer.variables if one.name.startswith(begins) and one.shape == variable.shape]
 
@@ -57,13 +57,13 @@ def clip(optimizer: Optimizer, gradients: list[Tensor]) -> list[Tensor]:
 def update_all(
     optimizer: Optimizer, gradients: Sequence[Tensor], variables: Sequence[Variable], rate: Tensor
 ) -> None:
-    """The update of variables, with what an optimizer does once a step. Called with none, it does that alone."""
+    """Update variables, and do what an optimizer does once a step. Without variables, do only the latter."""
     optimizer._backend_update_step(gradients, variables, rate)
 
 
 @contextmanager
 def update_replaced(optimizer: Optimizer, make: Callable[[Update], Update]) -> Iterator[None]:
-    """Context in which the optimizer updates its variables by `make(its own update)`."""
+    """Inside, the optimizer updates its variables by `make(its own update)`."""
     optimizer._backend_update_step = make(optimizer._backend_update_step)
     try:
         yield
@@ -72,7 +72,7 @@ def update_replaced(optimizer: Optimizer, make: Callable[[Update], Update]) -> I
 
 
 def decays(optimizer: Optimizer, variable: Variable) -> bool:
-    """Whether an optimizer's weight decay is for this variable."""
+    """Whether an optimizer's weight decay applies to a variable."""
     return bool(optimizer._use_weight_decay(variable))
 
 
@@ -82,14 +82,14 @@ def is_left_to_adam(muon: Optimizer, variable: Variable) -> bool:
 
 
 def variable_tracking() -> Place:
-    """The method that an optimizer calls with each variable it makes, the first time when it is made itself."""
+    """The method that an optimizer calls with each variable it makes; the first one when the optimizer is made."""
     from keras.src.optimizers import base_optimizer
 
     return base_optimizer.BaseOptimizer, "_track_variable"
 
 
 def optimizer_type() -> type:
-    """The class of all optimizers; `keras.Optimizer` is a subclass of it."""
+    """The class of all optimizers; `keras.Optimizer` is a subclass."""
     from keras.src.optimizers import base_optimizer
 
     kind: type = base_optimizer.BaseOptimizer

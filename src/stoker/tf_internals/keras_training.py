@@ -8,10 +8,10 @@ from typing import Any
 
 import keras
 
-# The module itself, for what differs between versions.
+# Import the module itself, for what differs between versions.
 from keras.src.backend.tensorflow import trainer as _trainer
 
-# What `keras.Model` has `fit`, `evaluate`, `predict` and the steps from: on TensorFlow, and on any backend.
+# The class from which `keras.Model` has `fit`, `evaluate`, `predict` and the steps: on TensorFlow, and on any backend.
 from keras.src.backend.tensorflow.trainer import TensorFlowTrainer as TensorFlowTrainer
 from keras.src.trainers.trainer import Trainer as Trainer
 from keras.src.trainers.trainer import model_supports_jit
@@ -25,7 +25,7 @@ from stoker.tf_internals.types import Callback, EvaluateResult, LogValue, Loss, 
 
 # Where the classes of Keras 2 are defined: tf_keras, tf.keras before 2.16, the package keras before 3.
 KERAS_2 = ("tf_keras.", "tensorflow.python.keras.", "keras.engine.", "keras.src.engine.")
-# What fit, evaluate and predict write on a model as they run; no step reads it while tracing.
+# What fit, evaluate and predict write on a model as they run. No step reads it while it is traced.
 BOOKKEEPING = frozenset(
     {
         "_compiled_trainable_state",
@@ -42,7 +42,7 @@ BOOKKEEPING = frozenset(
         "train_function",
     }
 )
-# What Keras' callbacks remember from epoch to epoch.
+# The attributes that Keras' callbacks remember from epoch to epoch.
 CALLBACK_STATE: tuple[tuple[type, tuple[str, ...]], ...] = (
     (
         keras.callbacks.EarlyStopping,
@@ -57,9 +57,9 @@ CALLBACK_STATE: tuple[tuple[type, tuple[str, ...]], ...] = (
     (keras.callbacks.SwapEMAWeights, ("_ema_weights_in_model",)),
     (keras.callbacks.History, ("history", "epoch")),
 )
-# Whether `evaluate` puts what a step of the model's own gives in the order of the names. Keras 3.12 leaves it as it is.
+# Whether `evaluate` sorts the results of a model's own step by name. Keras 3.12 leaves them as they are.
 SORTS_RESULTS = hasattr(_trainer, "pythonify_logs")
-# What every callback has from Keras.
+# The attributes that every callback has from Keras.
 CALLBACK_ATTRIBUTES = frozenset({"params", "_model", "validation_data"})
 
 
@@ -69,7 +69,7 @@ def epoch_iterator_creation() -> Place:
 
 
 def filter_traceback(function: Callable[..., object]) -> Callable[..., object]:
-    """A function inside the filter that Keras has around `fit`, with the function as its `__wrapped__`."""
+    """Wrap a function in the filter that Keras has around `fit`, with the function as its `__wrapped__`."""
     from keras.src.utils import traceback_utils
 
     filtered: Callable[..., object] = traceback_utils.filter_traceback(function)
@@ -91,7 +91,7 @@ def strategy_of(model: Model) -> Strategy | None:
 
 
 def default_name(model: Model) -> str:
-    """What Keras calls a model of this class that was given no name; behind it, it puts a number."""
+    """The name that Keras gives an unnamed model of this class; Keras appends a number."""
     return str(to_snake_case(type(model).__name__))
 
 
@@ -101,14 +101,14 @@ def build(model: Model, batch: Nest) -> None:
 
 
 def supports_xla(model: Model) -> bool:
-    """Whether no layer of a model says otherwise."""
+    """Whether every layer of a model supports XLA."""
     return bool(model_supports_jit(model))
 
 
 def forward(model: Model, batch: Nest, *, training: bool) -> tuple[Nest, Nest]:
-    """The loss of a compiled model for a batch, and what it predicts. Neither the tracker nor metrics are updated.
+    """Return a compiled model's loss for a batch, and its predictions, without updating the tracker or metrics.
 
-    The public `compute_loss` of a model may be without `training`; Keras passes it where it is taken.
+    A model's public `compute_loss` may lack `training`; Keras passes it if the method takes it.
     """
     x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
     predicted = model(x, training=training) if model._call_has_training_arg else model(x)
@@ -118,7 +118,7 @@ def forward(model: Model, batch: Nest, *, training: bool) -> tuple[Nest, Nest]:
 
 
 def loss_tracker(model: Model) -> Metric:
-    """The mean behind "loss" in the logs of a compiled model."""
+    """The tracker of the mean that logs show as "loss" for a compiled model."""
     return model._loss_tracker
 
 
@@ -135,23 +135,23 @@ def has_metrics(model: Model) -> bool:
 
 
 def results(model: Model, logs: Mapping[str, LogValue]) -> dict[str, LogValue]:
-    """What an epoch's or evaluation's logs are, given the last step's: those, or what the metrics hold."""
+    """Return the logs of an epoch or evaluation, given the last step's: those logs, or what the metrics hold."""
     return dict(model._get_metrics_result_or_logs(logs))
 
 
 def flatten_results(model: Model, logs: Mapping[str, LogValue]) -> EvaluateResult:
-    """The list, or the number, that `evaluate` returns for these logs."""
+    """Return the list or number that `evaluate` returns for these logs."""
     return model._flatten_metrics_in_order(logs)
 
 
 def to_numbers(logs: Mapping[str, LogValue]) -> dict[str, LogValue]:
-    """Logs with floats in place of tensors and arrays, and what metrics give as a dict taken out of it."""
+    """Turn tensors and arrays in logs into floats, and flatten metrics that return a dict."""
     numbers: dict[str, LogValue] = pythonify_logs(logs)
     return numbers
 
 
 def restored_epoch(model: Model) -> int | None:
-    """The epoch that a `BackupAndRestore` wants `fit` to begin with; None or 0 if there is none."""
+    """The epoch at which a `BackupAndRestore` wants `fit` to begin; None or 0 if there is none."""
     epoch: int | None = model._initial_epoch
     return epoch
 
@@ -172,7 +172,7 @@ def profiles(tensorboard: Callback) -> bool:
 
 
 def show(line: str) -> None:
-    """Print a line as Keras prints: to the console or, if that is how Keras is set, to its log."""
+    """Print a line as Keras prints: to the console, or to its log if Keras is set so."""
     if io_utils.is_interactive_logging_enabled():
         PROGRESS.info(line)
     elif PROGRESS.isEnabledFor(logging.INFO):
@@ -180,10 +180,10 @@ def show(line: str) -> None:
 
 
 class SpeedBar(keras.utils.Progbar):
-    """Keras' bar; what it says of the speed is `describe_speed`."""
+    """Keras' bar, with the speed as `describe_speed` words it."""
 
     def describe_speed(self, seconds: float, unit: str) -> str:
-        """This many seconds a unit, in words."""
+        """Describe a speed of this many seconds per unit, in words."""
         raise NotImplementedError
 
     def _format_time(self, time_per_unit: float, unit_name: str) -> str:
@@ -191,12 +191,12 @@ class SpeedBar(keras.utils.Progbar):
 
 
 class BarCallback(keras.callbacks.ProgbarLogger):
-    """Keras' callback that shows a bar; which one is `make_bar`."""
+    """Keras' callback that shows a bar, with the bar from `make_bar`."""
 
     progbar: Any
 
     def make_bar(self) -> Any:
-        """A bar for `self.target` steps."""
+        """Make a bar for `self.target` steps."""
         raise NotImplementedError
 
     def _maybe_init_progbar(self) -> None:

@@ -1,4 +1,4 @@
-"""Pipelines of `tf.data` made of parts that the public API does not hand out."""
+"""Builds `tf.data` pipelines from parts that the public API does not hand out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.data.experimental.ops import distribute
 from tensorflow.python.data.ops import dataset_ops, map_op, shuffle_op, structured_function, unbatch_op
 
-# Structures as `tf.data` sees them: a list is a tensor, unlike in `tf.nest`.
+# Structures as `tf.data` sees them: unlike in `tf.nest`, a list is a tensor.
 from tensorflow.python.data.util import nest as nest
 from tensorflow.python.data.util import structure
 from tensorflow.python.ops import script_ops
@@ -22,27 +22,27 @@ _patching = threading.RLock()
 
 
 def from_variant(tensor: Tensor, spec: TensorSpec) -> Dataset:
-    """A dataset of a tensor that some operation made, whose elements have this spec."""
+    """Return the dataset in a tensor that some operation made, with elements of this spec."""
     return dataset_ops._VariantDataset(tensor, spec)
 
 
 def from_tensors(specs: Nest, tensors: list[Tensor]) -> Nest:
-    """Tensors, flat, in the structure of these specs."""
+    """Arrange flat tensors in the structure of these specs."""
     return structure.from_compatible_tensor_list(specs, tensors)
 
 
 def convert_row(value: TensorLike, dtype: Any) -> Array:
-    """An array of what a generator or a Python function in a graph gave, by TensorFlow's rules.
+    """Convert a value from a generator, or from a Python function in a graph, to an array by TensorFlow's rules.
 
     Raises:
-        TypeError, ValueError: it cannot be converted.
+        TypeError, ValueError: the value cannot be converted.
     """
     row: Array = script_ops.FuncRegistry._convert(value, dtype=dtype)
     return row
 
 
 def map_in_parallel(source: Dataset, wrapper: FunctionWrapper, preserve_cardinality: bool) -> Dataset:
-    """A parallel map with the function of another stage, which was traced already."""
+    """Add a parallel map with the function of another stage, which is already traced."""
     with functions_reused():
         return map_op._ParallelMapDataset(
             source, wrapper, tf.data.AUTOTUNE, None, preserve_cardinality=preserve_cardinality
@@ -50,31 +50,34 @@ def map_in_parallel(source: Dataset, wrapper: FunctionWrapper, preserve_cardinal
 
 
 def unbatch_dense(dataset: Dataset) -> Dataset:
-    """`unbatch()` of dense elements; the public one calls a function for each, for the sake of sparse components."""
+    """`unbatch()` for dense elements.
+
+    The public one calls a function for each element, because of sparse components.
+    """
     return unbatch_op._UnbatchDataset(dataset)
 
 
 def batch_size_of(dataset: Dataset) -> int:
-    """Rows in every element of a pipeline, if its operations show that; otherwise -1."""
+    """The rows in every element of a pipeline, if its operations show that; otherwise -1."""
     try:
         return int(distribute.compute_batch_size(dataset))
     except IndexError:
-        # Its elements are single numbers or texts.
+        # The elements are single numbers or texts.
         return -1
 
 
 def shard_by_files(dataset: Dataset, count: int, index: int) -> Dataset:
-    """The pipeline with every `count`-th file of its readers, or as its options say.
+    """Return the pipeline with every `count`-th file of its readers, or divided as its options say.
 
     Raises:
-        tf.errors.OpError: it has no readers that TensorFlow knows.
+        tf.errors.OpError: the pipeline has no readers that TensorFlow knows.
     """
     return distribute._AutoShardDataset(dataset, count, index, count)
 
 
 @contextlib.contextmanager
 def functions_reused() -> Iterator[None]:
-    """While this lasts, a stage that is given a traced function takes it as it is instead of tracing it again."""
+    """Inside, a stage that is given a traced function uses it as it is instead of tracing it again."""
     original = structured_function.StructuredFunctionWrapper
 
     class Reusing(original):  # type: ignore[misc, valid-type]
@@ -102,7 +105,10 @@ class ScalarSource(dataset_ops.DatasetSource):
 
 
 def shuffle_like(stage: Dataset, source: Dataset, seeds: tuple[Tensor, Tensor] | None = None) -> Dataset:
-    """Another source shuffled as by this stage: with its very seeds, or these. `shuffle(seed=...)` makes other ones."""
+    """Shuffle another source as this stage does, with the same seeds or with these.
+
+    `shuffle(seed=...)` makes new ones.
+    """
     return _Shuffle(stage, source, (stage._seed, stage._seed2) if seeds is None else seeds)
 
 

@@ -16,8 +16,8 @@ from stoker.tf_internals.types import ProtoMessage
 def new_session() -> Place:
     """The class of profiler sessions: `()`, with `start(directory, options)` and `stop() -> bytes`.
 
-    `export_to_tb()` stops it as well, but writes all events into a file below the directory. `stop` leaves out those
-    of the allocators.
+    `export_to_tb()` also stops a session, but writes all events into a file below the directory. `stop` leaves out the
+    allocators' events.
 
     The public `tf.profiler.experimental.stop` always writes files.
     """
@@ -34,7 +34,7 @@ def start_server() -> Place:
 
 
 def trace_me() -> Any:
-    """The class that puts a mark into a trace: made with a name, ended by `Stop()`. The public one does more."""
+    """The class that puts a mark into a trace: made with a name, ended by `Stop()`. The public class does more work."""
     from tensorflow.python.profiler.internal import _pywrap_traceme
 
     return _pywrap_traceme.TraceMe
@@ -64,9 +64,9 @@ def is_profiling() -> Callable[[], bool]:
 
 
 def log_level() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """What gets and what sets the least severity that TensorFlow's C++ side logs; None where it cannot be set.
+    """The functions that get and set the lowest severity that TensorFlow's C++ code logs; None if it cannot be set.
 
-    They are functions of the abseil library inside TensorFlow's, whose exact names have abseil's release in them.
+    They are functions of the abseil library inside TensorFlow, whose exact names contain abseil's release.
     """
     import tensorflow as tf
 

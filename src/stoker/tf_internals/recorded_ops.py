@@ -7,18 +7,18 @@ from typing import TypeAlias
 
 from stoker.tf_internals.types import DType, ProtoMessage, Tensor
 
-# Names and values of an op's attributes in turn, as op callbacks give them and `run_op` takes them.
+# The names and values of an op's attributes, alternating, as op callbacks report them and `run_op` takes them.
 Attributes: TypeAlias = tuple[object, ...]
-# The shape of each input of a compiled function; None where it is not known, or the input is a handle.
+# The shape of each input of a compiled function; None if it is unknown or the input is a handle.
 Shapes: TypeAlias = tuple[tuple[int, ...] | None, ...]
 OpWatcher: TypeAlias = Callable[[str, Sequence[Tensor], Attributes, Sequence[Tensor]], None]
 
 
 def watch_ops(watcher: OpWatcher) -> Callable[[], None] | None:
-    """Have `watcher(type, inputs, attributes, outputs)` called after every eager op of this thread.
+    """Call `watcher(type, inputs, attributes, outputs)` after every eager op of this thread.
 
-    A call of a compiled function comes as an op whose type is the function's name. Returns what ends the watch,
-    from any thread; None if somebody else watches ops already, who must not be disturbed.
+    A call of a compiled function comes as an op whose type is the function's name. Return a function that ends the
+    watch, from any thread; None if something else already watches ops, which must not be disturbed.
     """
     from tensorflow.python.eager import context, execute
     from tensorflow.python.framework import op_callbacks
@@ -45,11 +45,11 @@ def watch_ops(watcher: OpWatcher) -> Callable[[], None] | None:
     op_callbacks.add_op_callback(callback)
 
     def stop() -> None:
-        # From the context itself: the module's function replaces `execute` by what it takes for the original.
+        # Take it from the context itself: the module's function replaces `execute` by what it considers the original.
         if callback in context.context().op_callbacks:
             context.context().remove_op_callback(callback)
         else:
-            # Callbacks are a thread's own: it goes at the next op of that thread.
+            # Callbacks belong to a thread: this one goes at the next op of its thread.
             stopped.append(True)
         execute.execute = run_before
 
@@ -57,13 +57,13 @@ def watch_ops(watcher: OpWatcher) -> Callable[[], None] | None:
 
 
 def _drop_unset(attributes: Attributes) -> Attributes:
-    """Attributes without those that are None, which have their defaults."""
+    """Return the attributes without those that are None, which take their defaults."""
     pairs = zip(attributes[::2], attributes[1::2], strict=True)
     return tuple(part for pair in pairs if pair[1] is not None for part in pair)
 
 
 def run_op(name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: int) -> list[Tensor]:
-    """Run an op, or a compiled function by its name, eagerly."""
+    """Run an op eagerly, or a compiled function by its name."""
     from tensorflow.python.eager import context, execute
 
     return list(execute.quick_execute(name, outputs, list(inputs), attributes, context.context()) or ())
@@ -72,7 +72,7 @@ def run_op(name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs:
 def add_op(
     name: str, inputs: Sequence[Tensor], attributes: Attributes, outputs: Sequence[Tensor]
 ) -> list[Tensor]:
-    """Add an op that ran eagerly to the graph that is being traced; `outputs` is what it gave."""
+    """Add an op that ran eagerly to the graph that is being traced; `outputs` are its eager outputs."""
     from tensorflow.python.framework import op_def_library, op_def_registry, ops
 
     definition = op_def_registry.get(name)
@@ -114,7 +114,7 @@ def _attribute_values(attributes: Attributes) -> dict[str, object]:
 def _arguments(
     definition: ProtoMessage, inputs: Sequence[Tensor], given: dict[str, object]
 ) -> dict[str, object]:
-    """An op's inputs and attributes by name; what TensorFlow infers from the inputs is left out."""
+    """Return an op's inputs and attributes by name, without those that TensorFlow infers from the inputs."""
     from tensorflow.python.framework import dtypes
 
     made: dict[str, object] = {}
@@ -123,7 +123,7 @@ def _arguments(
     for position, argument in enumerate(definition.input_arg):
         inferred |= {argument.type_attr, argument.number_attr, argument.type_list_attr}
         if argument.number_attr or argument.type_list_attr:
-            # Lists have no length of their own here: all that the other arguments leave.
+            # A list does not tell its length here: it takes all inputs that the other arguments leave.
             behind = len(definition.input_arg) - position - 1
             count = _list_length(argument, given, len(left) - behind)
             made[argument.name], left = left[:count], left[count:]
@@ -186,7 +186,7 @@ def _input_shape(attributes: Mapping[str, ProtoMessage]) -> tuple[int, ...] | No
 
 
 def is_compiled_by_xla(definition: ProtoMessage) -> bool:
-    """Whether XLA compiles a function, anew for each shape."""
+    """Whether XLA compiles a function, once for each shape."""
     return "_XlaMustCompile" in definition.attr and bool(definition.attr["_XlaMustCompile"].b)
 
 
@@ -201,7 +201,7 @@ def called_functions(definition: ProtoMessage) -> list[str]:
 def register_function(definition: ProtoMessage) -> bool:
     """Make a function known to the eager runtime again, if it was dropped with the `tf.function` that made it.
 
-    Returns whether it was.
+    Return whether it was.
     """
     from tensorflow.python.eager import context
 
@@ -213,21 +213,21 @@ def register_function(definition: ProtoMessage) -> bool:
 
 
 def drop_function(definition: ProtoMessage) -> None:
-    """Let the eager runtime forget a function that `register_function` made known."""
+    """Drop a function from the eager runtime that `register_function` made known."""
     from tensorflow.python.eager import context
 
     context.context().remove_function(definition.signature.name)
 
 
 def parse_function(data: bytes) -> ProtoMessage:
-    """The definition of a compiled function from its bytes."""
+    """Parse the definition of a compiled function."""
     from tensorflow.core.framework import function_pb2
 
     return function_pb2.FunctionDef.FromString(data)
 
 
 def variable_shape(handle: Tensor) -> list[int | None] | None:
-    """The shape that the values of the variable behind a resource must have; None if that is not known."""
+    """The shape that values of the variable behind a resource must have; None if it is unknown."""
     shape = handle._handle_data.shape_and_type[0].shape
     if shape.unknown_rank:
         return None

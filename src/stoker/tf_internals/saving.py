@@ -1,4 +1,4 @@
-"""Checkpoints, SavedModels and Keras files: what writes and reads them below the public functions."""
+"""Checkpoints, SavedModels and Keras files: the functions that write and read them below the public API."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stoker.tf_internals.types import Array, ProtoMessage
 
 
 def savers() -> list[Place]:
-    """The functions that every way to save ends in."""
+    """The functions in which every way to save ends."""
     from tensorflow.python.checkpoint import checkpoint
     from tensorflow.python.saved_model import save
 
@@ -18,7 +18,7 @@ def savers() -> list[Place]:
 
 
 def restorers() -> list[Place]:
-    """The functions that every way to restore ends in."""
+    """The functions in which every way to restore ends."""
     from tensorflow.python.checkpoint import checkpoint
     from tensorflow.python.saved_model import load
 
@@ -40,17 +40,20 @@ def keras_restorers() -> list[Place]:
 
 
 def load_into_session(session: Any, directory: str, tags: Sequence[str]) -> ProtoMessage:
-    """Load a SavedModel into a session's graph; its meta graph. The public function prints that it is deprecated."""
+    """Load a SavedModel into a session's graph; return its meta graph.
+
+    The public function prints that it is deprecated.
+    """
     from tensorflow.python.saved_model import loader_impl
 
     return loader_impl.SavedModelLoader(directory).load(session, list(tags))
 
 
 def parse_saved_model(directory: str) -> ProtoMessage:
-    """The message in a SavedModel, with its `meta_graphs`; nothing is loaded.
+    """Parse the message in a SavedModel, with its `meta_graphs`, without loading anything.
 
     Raises:
-        OSError, ValueError: it cannot be read.
+        OSError, ValueError: the SavedModel cannot be read.
     """
     from tensorflow.python.saved_model import loader_impl
 
@@ -60,9 +63,9 @@ def parse_saved_model(directory: str) -> ProtoMessage:
 def session_callable(
     session: Any, feeds: Sequence[str], fetches: Sequence[str]
 ) -> Callable[[list[Array]], list[Array]]:
-    """A callable that runs a session's graph on arrays, from tensors to tensors by name.
+    """Return a callable that runs a session's graph on arrays, given the names of the input and output tensors.
 
-    The public `make_callable` looks at feeds and fetches anew in every call, which takes longer than a small model.
+    The public `make_callable` resolves feeds and fetches in every call, which takes longer than a small model.
     """
     from tensorflow.core.protobuf import config_pb2
 

@@ -6,7 +6,7 @@ import sys
 
 
 def has_started() -> bool:
-    """Whether TensorFlow has looked for devices: from then on it reads no more variables of XLA's."""
+    """Whether TensorFlow has looked for devices. From then on it reads no more XLA variables."""
     module = sys.modules.get("tensorflow.python.eager.context")
     context = getattr(module, "_context", None)
     return bool(getattr(context, "_initialized", False))

@@ -19,12 +19,12 @@
 | custom/ | `stoker.Trainer`: your own step in the loop |
 | loop/ | one training run: its epochs, and what it shows |
 | checkpoint/ | saving, and exact resume |
-| planning/ | how to run, decided by measuring, remembered |
-| program, variables | what is trained, in three parts; every variable, by name |
+| planning/ | how to run: decided by measuring, and remembered |
+| program, variables | the program that is trained, in three parts; every variable, by name |
 | execution/ | what training and inference share: feeds, compiled loops and their cache, parts of batches, callbacks |
 | inference/ | `predict`, and one evaluation |
 | update/ | the pieces of an update |
 | workers/ | several devices and processes: strategies, agreement, one collective a step |
 
-Each room imports only those below it. Nothing is imported here: TensorFlow comes with the module that is used.
+Each room imports only those below it. This module imports nothing: TensorFlow comes with the module that is used.
 """

@@ -1,7 +1,7 @@
-"""`stoker.evaluate`: what `model.evaluate` returns, with many batches in one compiled call.
+"""`stoker.evaluate`: the results of `model.evaluate`, with many batches in one compiled call.
 
-Losses and metrics stay in their variables on the device; the host reads them once a call. After a `stoker.fit` with
-validation data the loop is already there, and nothing is traced. In a job, where Keras cannot evaluate at all, the
+Losses and metrics stay in their variables on the device; the host reads them once per call. After a `stoker.fit` with
+validation data the loop already exists, and nothing is traced. In a job, where Keras cannot evaluate at all, the
 workers share the rows, and all of them get the results of all rows.
 """
 
@@ -46,7 +46,7 @@ def evaluate(
 ) -> EvaluateResult:
     """`model.evaluate(...)`: same arguments, same numbers, which the store keeps too.
 
-    In a job all workers call it, each with all of the data; the results are those of all rows, on every worker.
+    In a job, all workers call it, each with all of the data. Every worker gets the results of all rows.
     """
     check_model(model, "evaluate")
     group = group_of(model.distribute_strategy)
@@ -99,16 +99,16 @@ def evaluate_program(
     verbose: Verbose | None = None,
     build: bool = False,
 ) -> Logs:
-    """The results of a program's test steps over data; the chief keeps them in the store.
+    """Return the results of a program's test steps over data; the chief keeps them in the store.
 
     Args:
-        program: what is evaluated.
-        source: what it reads.
-        data: the same, as it was given.
+        program: the program to evaluate.
+        source: the data to evaluate on.
+        data: the same data, as the caller gave it.
         jit: what XLA compiles.
         callbacks: notified of the test and its batches, on the chief.
-        verbose: what Keras' bar shows; None for no bar, so that only the callbacks are notified.
-        build: make variables before the first step, since tracing on a replica may not make any.
+        verbose: how Keras' bar shows progress; None for no bar, so that only the callbacks are notified.
+        build: whether to make variables before the first step, since tracing on a replica cannot make any.
     """
     model, group, feed = program.model, program.group, source.feed_to_test()
     try:

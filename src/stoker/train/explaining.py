@@ -1,7 +1,7 @@
-"""Why training went wrong, in one line: what is wrong with the data, instead of Keras' page of traceback.
+"""Explains in one line why training went wrong: the fault in the data, instead of Keras' page of traceback.
 
-A short look precedes every fit. The whole look of `check=True` follows when the fit raises, or when the loss is NaN.
-Nothing here changes a bit of the training: a dataset is read only when that has failed.
+A short look precedes every fit. The full check of `check=True` follows if the fit raises or the loss is NaN. Nothing
+here changes a bit of the training: a dataset is read only after that has failed.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from stoker.train import first_look
 from stoker.train.execution.own_methods import is_own
 from stoker.train.first_look import CheckWarning, DataSample, Fault
 
-# How much of an array is looked at before every fit: a few milliseconds.
+# How much of an array to look at before every fit: a few milliseconds.
 _BYTES = 32 * 1024 * 1024
 _LIBRARIES = (OWN_ROOT, *(os.path.dirname(os.path.abspath(str(one.__file__))) for one in (keras, tf, np)))
 
 
 @dataclass
 class FitData:
-    """The model and the data of one fit, to look at when it goes wrong."""
+    """The model and the data of one fit, to examine if the fit goes wrong."""
 
     model: Model
     x: Data
     y: Data
     batch_size: int | None
-    # Whether the reason for what goes wrong is known already.
+    # Whether the reason is already known.
     is_explained: bool = False
 
     def look_briefly(self) -> None:
@@ -59,14 +59,14 @@ class FitData:
                 _warn(first_look.describe_missing(name).line)
 
     def explain_error(self, error: Exception) -> ArgumentError | None:
-        """What to raise in place of an error of TensorFlow or Keras; None if the data does not explain it."""
+        """Return the error to raise in place of one from TensorFlow or Keras; None if the data does not explain it."""
         if isinstance(error, StokerError) or not _is_from_library(error):
             return None
         certain = [one.line for one in self._find_faults(with_dataset=True) if one.certain]
         return ArgumentError("; ".join(certain)) if certain else None
 
     def explain_nan(self, step: int, logs: Mapping[str, LogValue]) -> None:
-        """After a call, warn once if the loss is NaN: name what is wrong with the data, or else the usual reason."""
+        """After a call, warn once if the loss is NaN: name the fault in the data, or else the usual reason."""
         loss = logs.get("loss")
         if self.is_explained or not isinstance(loss, int | float) or not math.isnan(loss):
             return
@@ -77,7 +77,7 @@ class FitData:
 
     def _find_faults(self, *, with_dataset: bool) -> list[Fault]:
         if isinstance(self.x, tf.data.Dataset):
-            # To read one may change the order of its next pass.
+            # Reading a dataset may change the order of its next pass.
             sample = self._read_dataset() if with_dataset else None
         else:
             labels = self.y if _is_array(self.y) else None
@@ -105,7 +105,7 @@ class FitData:
 
 
 def _find_misfits(model: Model, name: str, values: Array) -> Iterator[Fault]:
-    """What the only input of a model cannot take: text, other columns."""
+    """Find data that the only input of a model cannot take: text, or other columns."""
     taken = getattr(model, "inputs", None)
     if not taken or len(taken) != 1:
         return
@@ -125,7 +125,7 @@ def _find_misfits(model: Model, name: str, values: Array) -> Iterator[Fault]:
 
 
 def _warn(line: str) -> None:
-    """Warn at the line of the user's that called `fit`."""
+    """Warn at the user's line that called `fit`."""
     depth, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARIES):
         depth, frame = depth + 1, frame.f_back
@@ -133,7 +133,7 @@ def _warn(line: str) -> None:
 
 
 def _is_array(one: Any) -> bool:
-    """Whether reading it needs no copy from a device: arrays of NumPy and columns of pandas."""
+    """Whether reading a value needs no copy from a device: true of NumPy arrays and pandas columns."""
     return isinstance(one, np.ndarray) or type(one).__module__.partition(".")[0] == "pandas"
 
 
@@ -148,7 +148,7 @@ def _name_arrays(x: Data) -> dict[str, Array]:
 
 
 def _read_start(one: Data) -> Array | None:
-    """The first rows of an array; None for anything else."""
+    """Return the first rows of an array; None for anything else."""
     if not _is_array(one) or not len(one):
         return None
     row = max(1, np.asarray(one[:1]).nbytes)
@@ -156,7 +156,7 @@ def _read_start(one: Data) -> Array | None:
 
 
 def _has_keras_loss(model: Model) -> bool:
-    """Whether Keras itself computes the loss, so that we know what it takes."""
+    """Whether Keras itself computes the loss, so that its requirements are known."""
     if any(is_own(model, name) for name in ("train_step", "compute_loss")):
         return False
     loss = model.loss
@@ -164,7 +164,7 @@ def _has_keras_loss(model: Model) -> bool:
 
 
 def _is_from_library(error: Exception) -> bool:
-    """Whether an error was raised by TensorFlow, Keras, NumPy or the trainer, and not by a line of the user's."""
+    """Whether TensorFlow, Keras, NumPy or the trainer raised an error, rather than a line of the user's."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -2,8 +2,8 @@
 
     stoker.fit(model, x, y, validation_split=0.1, check=True)
 
-Certain mistakes (labels the loss cannot take) are errors; what may be intended is a warning. Only the first eight
-batches of a dataset are checked, in a pass of their own.
+Mistakes that are certain (labels that the loss cannot take) are errors; anything that may be intended is a warning.
+Only the first eight batches of a dataset are checked, in a pass of their own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from stoker.train.execution.feeding import memory
 _BATCHES = 8
 _ROWS = 100_000
 _FEW = 5
-# Beyond these, a first layer sees numbers its first weights were not made for.
+# Beyond these, a first layer sees numbers for which its initial weights were not made.
 _FAR, _WIDE = 10.0, 20.0
 _LEAK = 0.9999
 _SCALING = (
@@ -37,7 +37,7 @@ _SCALING = (
     keras.layers.CategoryEncoding,
     keras.layers.Discretization,
 )
-# Operations of keras.ops by which a model sees what is missing.
+# The operations of keras.ops and the layers with which a model handles missing values.
 _FILLING = ("Isnan", "NanToNum", "Isfinite", "Masking")
 
 
@@ -47,7 +47,7 @@ class CheckWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault in one line; `certain` means that training makes no sense."""
+    """A fault in one line; `certain` means that training cannot work."""
 
     line: str
     certain: bool = False
@@ -55,7 +55,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class DataSample:
-    """The first rows: arrays by name, labels, rows a batch, and whether these are all rows."""
+    """The first rows: arrays by name, labels, the rows of a batch, and whether these are all rows."""
 
     inputs: dict[str, Array]
     labels: Array | None
@@ -69,15 +69,15 @@ def look(
     """Raise for faults that are certain, and warn of the others.
 
     Args:
-        model: compiled.
+        model: a compiled model.
         x: the inputs, or a dataset.
         y: the labels.
-        batch_size: rows a step.
-        validated: whether there is anything to validate on.
-        held_out: the share of the rows that `validation_split` takes off the end.
+        batch_size: the rows of a step.
+        validated: whether there is validation data.
+        held_out: the share of the rows that `validation_split` takes from the end.
 
     Raises:
-        ArgumentError: training makes no sense; the line says why, and what to do.
+        ArgumentError: training cannot work; the line says why, and what to do.
     """
     rows = take_sample(x, y, batch_size)
     found = [*find_faults(model, rows, validated), *_check_order(model, rows, held_out)]
@@ -89,7 +89,7 @@ def look(
 
 
 def take_sample(x: Data, y: Data, batch_size: int | None) -> DataSample:
-    """The rows to check: the first hundred thousand of arrays, the first batches of a dataset."""
+    """Return the rows to check: the first hundred thousand of arrays, the first batches of a dataset."""
     if isinstance(x, tf.data.Dataset):
         inputs, labels, batch = _draw_batches(x)
         return DataSample(_name_inputs(inputs), labels, batch, False)
@@ -127,7 +127,7 @@ def _name_inputs(x: Data) -> dict[str, Array]:
 
 
 def find_faults(model: Model, rows: DataSample, validated: bool) -> Iterator[Fault]:
-    """All faults, the most important first."""
+    """Find all faults, the most important first."""
     if rows.labels is not None:
         yield from _check_labels(model, rows.labels, rows.all_rows)
     for name, values in rows.inputs.items():
@@ -142,7 +142,7 @@ def find_faults(model: Model, rows: DataSample, validated: bool) -> Iterator[Fau
 
 
 def find_wrong_labels(model: Model, y: Array) -> Iterator[Fault]:
-    """The quick part of the checks of labels: faults that no training survives."""
+    """Run the quick part of the checks of labels: faults that make training impossible."""
     if _is_text(y):
         yield Fault(
             f"labels are text, such as {_decode(y.reshape(-1)[0])!r}, and losses take numbers: make indices of them "
@@ -196,7 +196,7 @@ def _check_labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
 
 
 def _check_order(model: Model, rows: DataSample, held_out: float) -> Iterator[Fault]:
-    """Warn if all held-out rows have one class: the data is sorted."""
+    """Warn if all held-out rows have one class: the data is then sorted."""
     y = rows.labels
     classes = _loss_name(model).endswith("crossentropy")
     if y is None or not held_out or not rows.all_rows or y.ndim != 1 or not classes:
@@ -220,7 +220,7 @@ def _loss_name(model: Model) -> str:
 
 
 def _find_last_activation(model: Model) -> str:
-    """The last activation: "softmax", "sigmoid", "linear", or "" if it cannot be seen."""
+    """Return the last activation: "softmax", "sigmoid", "linear", or "" if it cannot be seen."""
     layers = getattr(model, "layers", [])
     return getattr(getattr(layers[-1] if layers else None, "activation", None), "__name__", "")
 
@@ -256,7 +256,7 @@ def _check_loss(loss: str, width: int | None, y: Array, ending: str) -> Iterator
 
 
 def _check_probabilities(model: Model, width: int | None) -> Iterator[Fault]:
-    """Check that the model gives what its cross-entropy takes."""
+    """Check that the model's output is what its cross-entropy takes."""
     loss, ending = _loss_name(model), _find_last_activation(model)
     if ending == "softmax" and width == 1:
         yield Fault("a softmax over one output is 1 whatever comes in: use a sigmoid", True)
@@ -318,17 +318,17 @@ def _check_input(model: Model, name: str, values: Array) -> Iterator[Fault]:
 
 
 def is_missing_some(model: Model, values: Array) -> bool:
-    """Whether some values are NaN or infinite, and nothing in the model takes care of them."""
+    """Whether some values are NaN or infinite, and nothing in the model handles them."""
     if values.dtype.kind != "f" or not values.size:
         return False
     with np.errstate(all="ignore"):
-        # The sum is quicker than a look at each value, and finite only if they all are.
+        # The sum is quicker than a look at each value, and is finite only if all values are.
         suspicious = not np.isfinite(values.sum())
     return bool(suspicious) and not np.isfinite(values).all() and not _handles_missing(model)
 
 
 def describe_missing(name: str) -> Fault:
-    """The fault of an input with missing values."""
+    """Return the fault of an input with missing values."""
     return Fault(f"{name} has missing or infinite values, which make every weight NaN: fill them in", True)
 
 

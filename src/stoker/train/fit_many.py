@@ -25,9 +25,9 @@ class ManyResult:
     """What `stoker.fit_many` returns.
 
     Attributes:
-        members: one for each config, in their order.
-        monitor: what the members' `score` is.
-        mode: "min" or "max": which score is best.
+        members: the members, one for each config, in their order.
+        monitor: the name of the members' `score`.
+        mode: whether the lowest ("min") or the highest ("max") score is best.
         plan: how the training ran.
     """
 
@@ -38,7 +38,7 @@ class ManyResult:
 
     @property
     def best(self) -> Member:
-        """The member with the best score; the first one if several are equal. NaN never wins."""
+        """The member with the best score; the first one in a tie. NaN never wins."""
         sign = 1 if self.mode == "min" else -1
 
         def rank(one: Member) -> float:
@@ -95,8 +95,8 @@ def fit_many(
         configs: the arguments of each member's model. A `seed` among them is set with `keras.utils.set_random_seed`
             before the model is made, and passed on if `make_model` takes it. The other positional arguments are those
             of `model.fit`; all members train on the same batches.
-        callbacks: a list, of which each member gets copies, or a function that gives a list for a config.
-        monitor: what members are compared by; "val_loss" with validation data, else "loss".
+        callbacks: a list, of whose callbacks each member gets copies, or a function that returns a list for a config.
+        monitor: the value by which members are compared; "val_loss" with validation data, else "loss".
         mode: "min" or "max"; "auto" is "max" for names such as accuracy and AUC, else "min".
         plan: as for `stoker.fit`. XLA is used only if it is asked for, since it would round differently.
         checkpoint: a directory, or a `stoker.Checkpoint`; after a crash, the same call continues where it was.
@@ -130,7 +130,7 @@ def fit_many(
 
 
 def _choose_fusing(plan: Plan, model: Model) -> Plan:
-    """Choose as `stoker.fit` does for one member."""
+    """Choose the fusing as `stoker.fit` does for one member."""
     if plan.fused is not None:
         return plan
     found = fused_parts.find_parts(model) if fused_update.on_processors() else []
@@ -138,7 +138,7 @@ def _choose_fusing(plan: Plan, model: Model) -> Plan:
 
 
 def _score(member: Member, monitor: str, callbacks: ManyCallbacks) -> float | None:
-    """The monitored value of the weights that the model has now: of the last epoch, or of the one that was restored."""
+    """Return the monitored value for the model's present weights: those of the last epoch, or of a restored one."""
     values = member.history.history.get(monitor)
     if values is None and member.history.epoch:
         known = ", ".join(sorted(member.history.history))
@@ -151,7 +151,7 @@ def _score(member: Member, monitor: str, callbacks: ManyCallbacks) -> float | No
 
 
 def choose_mode(mode: str, monitor: str) -> str:
-    """Whether the largest or the smallest value is best, for "auto" by its name."""
+    """Return whether the largest or the smallest value is best; "auto" decides by the value's name."""
     if mode != "auto":
         return mode
     rising = ("acc", "auc", "precision", "recall", "f1", "r2", "iou")

@@ -23,15 +23,15 @@ from stoker.train.workers.shares import Share, check_distributed, divide_data, r
 def prepare_run(
     request: FitRequest, group: Group, make_program: Callable[[Division], TrainingProgram]
 ) -> TrainingRun:
-    """The run that a request asks for.
+    """Return the run that a request asks for.
 
     Args:
-        request: as it was called.
+        request: the call of `fit`.
         group: the workers that train together.
-        make_program: what is trained, given how the work is divided among replicas.
+        make_program: returns the program to train, given how the work is divided among replicas.
 
     Raises:
-        ArgumentError: a value that makes no sense.
+        ArgumentError: an argument is invalid.
     """
     request = request.check()
     if not group.alone:
@@ -49,7 +49,7 @@ def prepare_run(
     if factor != 1:
         plan = plan.because(f"rates times {factor:.4g} for {group.replicas} replicas")
     if not group.chief:
-        # Files, prints and what callbacks do are wanted once.
+        # A job wants files, prints and the effects of callbacks only once.
         request = replace(request, callbacks=None, verbose=0)
     return TrainingRun(
         make_program(Division(share.apart, factor)),
@@ -70,7 +70,7 @@ def prepare_run(
 
 
 def _prepare_pipeline(request: FitRequest) -> tuple[FitRequest, Plan]:
-    """The request with its input tuned, or kept in memory, and the plan that says so."""
+    """Return the request with its input tuned or kept in memory, and the plan that says so."""
     plan = parse(request.plan)
     if request.tune or plan.tuned:
         x, gained, figures = _tune(request)
@@ -80,7 +80,7 @@ def _prepare_pipeline(request: FitRequest) -> tuple[FitRequest, Plan]:
 
 
 def _keep_in_memory(request: FitRequest) -> Dataset | None:
-    """What the model's own `fit` prepared, with a cache; None if a cache would not help."""
+    """Return the data that the model's own `fit` prepared, with a cache; None if a cache would not help."""
     # A checkpoint would have to hold the cache, and only a whole pass fills it.
     if (
         request.checkpoint is not None
@@ -92,7 +92,7 @@ def _keep_in_memory(request: FitRequest) -> Dataset | None:
 
 
 def _tune(request: FitRequest) -> tuple[Dataset, str, dict[str, float]]:
-    """The tuned pipeline, and what tuning gained, in words and figures."""
+    """Return the tuned pipeline, and the gain from tuning in words and figures."""
     if not isinstance(request.x, tf.data.Dataset):
         raise ArgumentError(f"tune=True needs x to be a tf.data.Dataset, not {type(request.x).__name__}")
     if request.checkpoint is not None:
@@ -100,7 +100,7 @@ def _tune(request: FitRequest) -> tuple[Dataset, str, dict[str, float]]:
             "tune=True cannot be used with checkpoint=: what the tuner changes may differ from run to run, and the "
             "place in one pipeline is not a place in another"
         )
-    # The tuner is needed only by those who ask for it.
+    # The tuner is imported only when it is asked for.
     from stoker.data.tuning.tuner import tune
 
     tuned = tune(request.x)
@@ -114,7 +114,7 @@ def _tune(request: FitRequest) -> tuple[Dataset, str, dict[str, float]]:
 
 
 def _share_data(request: FitRequest, data: tuple[Data, Data, Data], group: Group) -> Share:
-    """The data that this worker reads."""
+    """Return the data that this worker reads."""
     if request.data_service is None:
         return divide_data(*data, request.batch_size, request.divide, group)
     if request.divide != "share":
@@ -125,7 +125,7 @@ def _share_data(request: FitRequest, data: tuple[Data, Data, Data], group: Group
 
 
 def check_swaps(callbacks: Callbacks) -> None:
-    """The chief alone calls the callbacks of a job: weights that one of them swaps for a validation stay its own."""
+    """Refuse callbacks that swap weights: the chief alone calls callbacks, so only its own weights would be swapped."""
     listed = getattr(callbacks, "callbacks", callbacks) or []
     for one in listed if isinstance(listed, Iterable) else [listed]:
         if isinstance(one, keras.callbacks.SwapEMAWeights):
@@ -139,19 +139,19 @@ REASON = "the prepared data is kept in memory"
 
 
 def _cache_prepared(x: Data, original: Mapping[str, object] | None) -> tf.data.Dataset | None:
-    """The pipeline with a cache behind the last stage that is sure to give the same elements in every epoch.
+    """Return the pipeline with a cache after the last stage that is sure to give the same elements in every epoch.
 
     Args:
-        x: what the model's own `fit` passes on.
-        original: what it was given, by name.
+        x: the data that the model's own `fit` passes on.
+        original: the arguments of the model's own `fit`, by name.
 
     Returns:
-        None where nothing is to be gained, or where it cannot be proven that not a bit changes.
+        None if there is nothing to gain, or no proof that not a bit changes.
     """
     made_here = original is not None and not isinstance(original.get("x"), tf.data.Dataset)
     if not made_here or not isinstance(x, tf.data.Dataset) or int(x.cardinality()) < 0:
         return None
-    # The tuner is needed only here, and where it is asked for.
+    # The tuner is imported only here, and where it is asked for.
     from stoker.data.tuning.changes import PipelineChange, TuningRequest, caching
     from stoker.data.tuning.rebuilding import CannotRebuild
 

@@ -1,7 +1,7 @@
-"""What is trained, in three parts: the loops of its steps, what happens around them, and what a checkpoint keeps.
+"""The program to train, in three parts: the loops of its steps, what happens around them, and what a checkpoint keeps.
 
-Each part is a class with the behaviour most programs share; a kind of program overrides what differs.
-Nobody changes a part once it is made.
+Each part is a class with the behaviour that most programs share; a kind of program overrides what differs. Parts do not
+change once they are made.
 """
 
 from __future__ import annotations
@@ -49,36 +49,36 @@ class StepLoops:
         self.group = group
 
     def step(self, kind: str) -> Step:
-        """The callable that is traced: `kind` is "train_step" or "test_step"."""
+        """Return the callable that is traced; `kind` is "train_step" or "test_step"."""
         raise NotImplementedError
 
     def loop(
         self, kind: str, feed: BatchFeed, jit: str, *, fused: bool = False, cut: Cut | None = None
     ) -> CompiledLoop:
-        """The loop for this step over this feed: the kept one, if the model is what it was.
+        """Return the loop for this step over this feed: the kept one, if the model has not changed.
 
         Args:
             kind: "train_step" or "test_step".
             feed: the data.
             jit: what XLA compiles, as in a plan.
-            fused: whether TensorFlow's kernels for whole parts of the step are used.
+            fused: whether to use TensorFlow's kernels for whole parts of the step.
             cut: the parts in which a training step takes its batch; None for the whole batch at once.
         """
         raise NotImplementedError
 
     def parts_refusal(self) -> str | None:
-        """Why a batch cannot be cut into parts, or None."""
+        """Return why a batch cannot be cut into parts, or None."""
         raise NotImplementedError
 
     def build(self, batch: Nest) -> None:
-        """Create the variables that cannot be created while tracing on replicas, for batches of this kind."""
+        """Create the variables for batches of this kind that cannot be created while tracing on replicas."""
 
     def trial_loop(self, feed: BatchFeed, jit: str, *, fused: bool = False) -> CompiledLoop:
-        """What to try XLA on: the loop itself, or, where replicas exchange values, what one of them runs alone."""
+        """Return the loop to try XLA on: the loop itself or, if replicas exchange values, what one of them runs."""
         return self.loop("train_step", feed, jit, fused=fused)
 
     def jit_refusal(self) -> str | None:
-        """Why XLA cannot be used, or None."""
+        """Return why XLA cannot be used, or None."""
         return None
 
     def jit_demanded(self) -> bool:
@@ -86,12 +86,12 @@ class StepLoops:
         return False
 
     def update_refusal(self, steps: int, *, fused: bool) -> str | None:
-        """For a step that `fuses`: why the optimizer's update is not compiled by itself for this many steps."""
+        """Only if `fuses`: return why the optimizer's update is not compiled by itself for this many steps, or None."""
         raise NotImplementedError
 
 
 class TrainingCourse:
-    """What happens on the host around calls, epochs and validations."""
+    """The work on the host around calls, epochs and validations."""
 
     stop_points: int | None = None
     """No compiled call crosses a multiple of this many steps of the run."""
@@ -105,17 +105,17 @@ class TrainingCourse:
         """Reset the metrics, before an epoch and before a validation."""
 
     def end_epoch(self) -> None:
-        """Called after an epoch's last step, before its logs and its validation."""
+        """Do what comes after an epoch's last step, before its logs and its validation."""
 
     def results(self, logs: Logs) -> Logs:
-        """The logs of an epoch or a validation, given the last step's."""
+        """Return the logs of an epoch or a validation, given those of the last step."""
         return logs
 
     def after_call(self, step: int, logs: Mapping[str, float]) -> str | None:
-        """Called after a call's logs were read and before a checkpoint.
+        """Do what comes after a call's logs were read, before a checkpoint.
 
         Returns:
-            None; "stop"; "evaluate": validate here and now; "rewind": go back to the checkpoint before this call.
+            None, "stop", "evaluate" (validate now) or "rewind" (go back to the checkpoint before this call).
         """
         return None
 
@@ -129,19 +129,19 @@ class TrainingCourse:
         """Note the results of a validation that `after_call` asked for."""
 
     def choose_rewind_limit(self, step: int) -> int:
-        """After "rewind" at this step: the run rewinds to the latest checkpoint older than the step returned."""
+        """After "rewind" at this step, return a limit: the run rewinds to the latest checkpoint below that step."""
         return step
 
     def go_on_from(self, step: int) -> int:
-        """The run was rewound to this step; return a number other than 0 to change the order of the data from here."""
+        """Continue after a rewind to this step; return a number other than 0 to change the data's order from here."""
         return 0
 
     def finish(self) -> None:
-        """Called after the last epoch."""
+        """Do what comes after the last epoch."""
 
 
 class CheckpointedState:
-    """What a checkpoint keeps."""
+    """The state that a checkpoint keeps."""
 
     saves_start: bool = False
     """Whether a checkpoint of the very start is wanted."""
@@ -150,30 +150,30 @@ class CheckpointedState:
         self.model = model
 
     def variables(self, extra: Mapping[str, tf.Variable]) -> Mapping[str, tf.Variable]:
-        """The variables, once everything is built; `extra` is what the traced steps touch."""
+        """Return the variables, once everything is built; `extra` are those that the traced steps use."""
         return named_variables(self.model, extra=extra)
 
     def progress(self) -> dict[str, object]:
-        """What is kept beside variables: plain values, for `restore_progress`."""
+        """Return the state besides variables: plain values, for `restore_progress`."""
         return {}
 
     def restore_progress(self, progress: Mapping[str, Any]) -> None:
-        """Restore what `progress` returned, in a new process."""
+        """Restore the result of `progress`, in a new process."""
 
     def note_restored(self) -> None:
-        """The variables have been given the values of a checkpoint."""
+        """Note that the variables have got the values of a checkpoint."""
 
 
 @dataclass(frozen=True)
 class TrainingProgram:
-    """What is trained.
+    """The program that is trained.
 
     Attributes:
         loops: the compiled loops of its steps.
-        course: what happens around calls, epochs and validations.
-        state: what a checkpoint keeps.
+        course: the work around calls, epochs and validations.
+        state: the state that a checkpoint keeps.
         watch: called after each call of steps, with the step of the run and the values that were read.
-        uses_own_evaluate: whether an `evaluate` of the model's own validates it, as under Keras' `fit`.
+        uses_own_evaluate: whether the model's own `evaluate` validates it, as under Keras' `fit`.
     """
 
     loops: StepLoops
@@ -184,10 +184,10 @@ class TrainingProgram:
 
     @property
     def model(self) -> Model:
-        """The Keras model callbacks see."""
+        """The Keras model that callbacks see."""
         return self.loops.model
 
     @property
     def group(self) -> Group:
-        """The workers that train it together."""
+        """The workers that train the program together."""
         return self.loops.group

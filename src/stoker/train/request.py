@@ -1,4 +1,4 @@
-"""What a call of `fit` asks for: its arguments, read once and checked, whoever's step it trains."""
+"""The arguments of a call of `fit`, read and checked once, whether the step is Keras' or the user's."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ class FitRequest:
     class_weight: ClassWeight = None
     tune: bool = False
     memory: int | str | None = None
-    # By name, what a `fit` of the model's own was given, of which it made these.
+    # The arguments, by name, of the model's own `fit`, from which it made these.
     original: Mapping[str, object] | None = None
 
     @classmethod
     def from_call(
         cls, arguments: Mapping[str, Any], original: Mapping[str, object] | None = None
     ) -> FitRequest:
-        """The request of a call, from the `locals()` of the function: its signature is the only list of arguments."""
+        """Make the request from the `locals()` of the function, whose signature is the only list of arguments."""
         known = {one.name for one in fields(cls)}
         given = {name: value for name, value in arguments.items() if name in known}
         return cls(**given, original=original)
 
     def check(self) -> FitRequest:
-        """The same request, with its numbers, its plan and its checkpoint options checked and parsed.
+        """Return the same request, with its numbers, its plan and its checkpoint options checked and parsed.
 
         Raises:
-            ArgumentError: a value that makes no sense.
+            ArgumentError: a value is invalid.
         """
         split, weights = self.validation_split, self.class_weight
         plan = parse(self.plan)
@@ -87,7 +87,7 @@ class FitRequest:
         )
 
     def list_given_data(self) -> dict[str, Data]:
-        """The data as the user gave it, by name."""
+        """Return the data as the user gave it, by name."""
         given = vars(self) if self.original is None else self.original
         training = tuple(given.get(part) for part in ("x", "y", "sample_weight"))
         named = {"data": training if any(part is not None for part in training[1:]) else training[0]}
@@ -95,14 +95,14 @@ class FitRequest:
         return named if held_out is None else {**named, "validation data": held_out}
 
     def evaluate_arguments(self) -> dict[str, Any]:
-        """What Keras' `fit` calls `evaluate` with to validate."""
+        """Return the arguments with which Keras' `fit` calls `evaluate` to validate."""
         x, y, weights = sources.validation_parts(self.validation_data)
         size = self.validation_batch_size or self.batch_size
         return {"x": x, "y": y, "sample_weight": weights, "batch_size": size, "steps": self.validation_steps}
 
 
 def _read_count(name: str, value: object) -> int | None:
-    """A number of steps or rows, or None. As in Keras, 0 means None."""
+    """Return a number of steps or rows, or None. As in Keras, 0 means None."""
     return None if value is None else whole_number(name, value, 0)
 
 
@@ -117,7 +117,7 @@ def _check_callbacks(given: Callbacks) -> None:
 
 
 def rate_factor(asked: object, replicas: int) -> float:
-    """What `scale_rate=` multiplies all rates by."""
+    """Return the factor that `scale_rate=` puts on all rates."""
     if asked is False:
         return 1.0
     if asked is True or asked == "linear":

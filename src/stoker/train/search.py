@@ -1,4 +1,4 @@
-"""Searches of Optuna and KerasTuner that train several trials at once, with `fit_many` as their executor."""
+"""Runs searches of Optuna and KerasTuner with several trials at once, with `fit_many` as their executor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import optuna
 
 _TUNER_ID = "stoker-{}"
-# Where `tuner.get_best_models` looks, in the directory of a trial.
+# The files that `tuner.get_best_models` looks for in the directory of a trial.
 _WEIGHTS, _BUILD = "checkpoint.weights.h5", "build_config.json"
 
 
@@ -42,13 +42,13 @@ def search_with_optuna(
     """Run trials of an Optuna study, several at once in one compiled loop.
 
     Args:
-        study: its sampler suggests the configs, its pruner may end a trial after any epoch.
-        space: gives the arguments of `make_model` for a trial, from `trial.suggest_float` and the like.
+        study: the study; its sampler suggests the configs, its pruner may end a trial after any epoch.
+        space: returns the arguments of `make_model` for a trial, from `trial.suggest_float` and similar methods.
         make_model: called as `make_model(**config)`; returns a compiled Keras model.
         x, y: the data, as `model.fit` takes them.
-        trials: how many to run.
-        at_once: how many the sampler suggests before it learns their values.
-        monitor: the value of a trial, that of its best epoch; "val_loss" with validation data, else "loss".
+        trials: how many trials to run.
+        at_once: how many trials the sampler suggests before it learns their values.
+        monitor: the name of a trial's value, taken from its best epoch; "val_loss" with validation data, else "loss".
         callbacks: each trial gets copies.
         fit: further arguments of `fit_many`.
 
@@ -143,7 +143,7 @@ def search_with_keras_tuner(
 
 @dataclass
 class _AskedTrial:
-    """A model that is to be trained, with its callbacks."""
+    """A model to train, with its callbacks."""
 
     model: Model
     callbacks: list[Callback]
@@ -155,8 +155,8 @@ class OptunaWatcher(keras.callbacks.Callback):
     """Reports a trial's value after each epoch, and ends the trial if the study's pruner says so.
 
     Args:
-        trial: of the study.
-        monitor: the value.
+        trial: the trial of the study.
+        monitor: the name of the value.
     """
 
     every_batch = False
@@ -176,7 +176,7 @@ class OptunaWatcher(keras.callbacks.Callback):
 
 
 def group_alike(members: Sequence[Member]) -> list[list[Member]]:
-    """The members by architecture: those of one list can be trained together."""
+    """Group the members by architecture: those of one list can be trained together."""
     found: dict[object, list[Member]] = {}
     for member in members:
         shapes = tuple((tuple(one.shape), str(one.dtype)) for one in member.model.trainable_variables)
@@ -187,7 +187,7 @@ def group_alike(members: Sequence[Member]) -> list[list[Member]]:
 def _fit_together(
     asked: Sequence[_AskedTrial], x: Data, y: Data, monitor: str, mode: str, fit: Mapping[str, Any]
 ) -> list[float | None]:
-    """Train the models in one loop; the value of each in its best epoch, whose weights it has in the end."""
+    """Train the models in one loop, which leaves each with its best epoch's weights; return that epoch's values."""
     result = fit_many(
         lambda place: asked[place].model,
         [{"place": place} for place in range(len(asked))],
@@ -212,14 +212,14 @@ def _fit_together(
 
 
 def _keep_best(monitor: str, mode: str) -> Callback:
-    """Never stops a training, but leaves the weights of the best epoch."""
+    """Return a callback that never stops a training, but leaves the weights of the best epoch."""
     return keras.callbacks.EarlyStopping(
         monitor=monitor, mode=mode, patience=2**31, restore_best_weights=True, start_from_epoch=0
     )
 
 
 def _create_trials(library: Any, tuner: Any, most: int) -> Iterator[Any]:
-    """Trials to run now; none when the search is over."""
+    """Yield the trials to run now; none if the search is over."""
     status = library.engine.trial.TrialStatus
     for number in range(most):
         tuner.pre_create_trial()

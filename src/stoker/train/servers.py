@@ -1,10 +1,10 @@
 """`stoker.fit` under a `ParameterServerStrategy`: workers take steps when they can, and no worker waits for another.
 
-Training is asynchronous: others may have changed the weights since a gradient was computed, and no two runs end alike.
-The coordinator cuts an epoch into stretches of some steps and hands each to a worker with its rows. The server counts
-how far a stretch has come, so a worker that takes over from a lost one continues where that one was: every stretch ends
-at its last step, and the count of steps is exact. (The step at which a worker was lost may have changed the weights
-without being counted; then it is taken again.)
+Training is asynchronous: other workers may have changed the weights since a gradient was computed, and no two runs end
+alike. The coordinator cuts an epoch into stretches of some steps and hands each to a worker with its rows. The server
+counts the finished steps of a stretch, so a worker that replaces a lost one continues where that one stopped. Every
+stretch ends at its last step, and the count of steps is exact. (The step at which a worker was lost may have changed
+the weights without being counted; then it is taken again.)
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from stoker.train.loop.progress import ProgressBar
 from stoker.train.planning.plan import parse
 from stoker.train.request import FitRequest
 
-# Handing over a stretch takes milliseconds: with 20 steps in it, a step took a third of what it takes with one.
+# Handing over a stretch takes milliseconds. With 20 steps in a stretch, a step took a third of the time that it took
+# with one.
 _STEPS = 20
 
 
 class ServedTraining:
-    """One call of `fit` for a model whose weights lie on parameter servers."""
+    """One call of `fit` for a model whose weights are on parameter servers."""
 
     def __init__(self, model: Model, request: FitRequest) -> None:
         _check(model, request)
@@ -54,7 +55,7 @@ class ServedTraining:
         self._stretches = -(-row_count(self._rows) // (self._batch * self._steps))
         with self.strategy.scope():
             keras_training.build(model, map_leaves(lambda leaf: leaf[:1], self._rows))
-            # Steps done of each stretch; and the epoch's losses and rows, added up.
+            # The number of steps done in each stretch, and the sums of the epoch's losses and rows.
             self._done = tf.Variable(tf.zeros([self._stretches], tf.int64), trainable=False)
             self._sums = tf.Variable(tf.zeros([2]), trainable=False)
         self._many = tf.function(self._many_steps, autograph=False, reduce_retracing=True)
@@ -99,12 +100,12 @@ class ServedTraining:
             self.coordinator.schedule(self._many, args=(tf.constant(number, tf.int64), block))
         self.coordinator.join()
         taken = int(self._done.numpy().sum())
-        # Workers add to it as they go; what they lose in doing so is put right here.
+        # Workers add to the count as they go, and may lose updates of it; this sets it right.
         self.model.optimizer.iterations.assign(before + taken)
         return taken
 
     def _many_steps(self, number: Tensor, block: Nest) -> None:
-        """On a worker: the steps of a stretch that no worker has taken yet."""
+        """On a worker: take the steps of a stretch that no worker has taken yet."""
         rows = tf.shape(next(leaf for leaf in keras.tree.flatten(block) if leaf is not None))[0]
         count = tf.cast((rows + self._batch - 1) // self._batch, tf.int64)
 
@@ -113,7 +114,7 @@ class ServedTraining:
             self.strategy.run(
                 self._step, args=(map_leaves(lambda leaf: leaf[start : start + self._batch], block),)
             )
-            # The larger of two: whatever arrives late from a worker that was lost changes nothing.
+            # The larger of the two counts: a late write from a lost worker changes nothing.
             tf.raw_ops.ResourceScatterMax(resource=self._done.handle, indices=[number], updates=[done + 1])
             return (done + 1,)
 
@@ -133,7 +134,7 @@ class ServedTraining:
         clipped = clip(optimizer, [tf.convert_to_tensor(slope) for slope, _ in pairs])
         for slope, (_, variable) in zip(clipped, pairs, strict=True):
             optimizer.update_step(slope, variable, rate)
-        # Keras' own is a read and a write, between which others come.
+        # Keras' own count is a read and a write, and other workers come in between.
         optimizer.iterations.value.assign_add(1)
         self._sums.assign_add(tf.stack([loss * rows, rows]))
 
@@ -144,7 +145,7 @@ class ServedTraining:
         return loss, tf.cast(rows, tf.float32)
 
     def _evaluate(self) -> float:
-        """The mean loss over the validation data, on the coordinator."""
+        """Return the mean loss over the validation data, on the coordinator."""
         request = self.request
         size = request.validation_batch_size or self._batch
         x, y, weights = sources.validation_parts(self._held_out)
@@ -166,8 +167,8 @@ _let_go: weakref.WeakSet[object] = weakref.WeakSet()
 def _let_go_at_exit(coordinator: Any) -> None:
     """Make sure that the program can end even if one of its workers has gone.
 
-    A thread of TensorFlow's waits for that worker to come back, with a lock in its hands, and the coordinator's
-    destructor wants the lock. At the end of the process there is nothing left to stop.
+    A thread of TensorFlow waits for that worker to return and holds a lock, and the coordinator's destructor wants that
+    lock. At the end of the process there is nothing left to stop.
     """
     cluster = coordinator_cluster(coordinator)
     if cluster in _let_go:

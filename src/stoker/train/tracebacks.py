@@ -1,6 +1,6 @@
-"""Errors of a training run show the program's own lines, as Keras' `fit` does, without forty internal frames.
+"""Makes errors of a training run show the program's own lines, as in Keras' `fit`, without forty internal frames.
 
-`keras.config.disable_traceback_filtering()` shows everything, here as there.
+`keras.config.disable_traceback_filtering()` shows everything, as in Keras.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEFT_OUT = (
 
 
 def filter_errors(function: F) -> F:
-    """Have errors that leave the function show only frames outside of TensorFlow, Keras and the trainer."""
+    """Make errors that leave the function show only frames outside of TensorFlow, Keras and the trainer."""
 
     @functools.wraps(function)
     def run(*args: object, **kwds: object) -> object:
@@ -37,7 +37,8 @@ def filter_errors(function: F) -> F:
         except (Exception, KeyboardInterrupt) as error:
             here = error.__traceback__
             if here is not None and keras.config.is_traceback_filtering_enabled():
-                # Python 3.10 raises it on with the traceback it was caught with, which begins here: cut that one too.
+                # Python 3.10 raises it again with the traceback with which it was caught, which begins here: cut that
+                # one too.
                 here.tb_next = drop_frames(here.tb_next, _LEFT_OUT)
                 error.__traceback__ = here.tb_next
             raise

@@ -138,13 +138,13 @@ class Trainer(TracedSteps):
 
     @property
     def workings(self) -> UpdateState:
-        """What `update_state` was called in 0.1.0."""
+        """The name of `update_state` in 0.1.0."""
         return self.update_state
 
     # One step, on one replica, with its share of the batch: override these for full control.
 
     def train_step(self, batch: Nest) -> Logs:
-        """One step: forward, gradients, `minimize` for each optimizer; returns what the logs show."""
+        """Run one step: forward pass, gradients, `minimize` for each optimizer; return the values for the logs."""
         assert self._step is not None
         step, part = self._step, next(iter(self.models))
         by_gradients = self._updating and self.update_state.balancing.by_gradients
@@ -172,7 +172,7 @@ class Trainer(TracedSteps):
             losses, metrics, _ = forward(tape)
             total, weights = self._minimize_balanced(tape, losses, part)
         elif type(self).minimize is not Trainer.minimize:
-            # A way of its own, which asks the tape for what it needs.
+            # An overridden `minimize` asks the tape for what it needs.
             tape = tf.GradientTape()
             losses, metrics, total = forward(tape)
             self.minimize(tape, total, part)
@@ -185,7 +185,7 @@ class Trainer(TracedSteps):
         return {**add_sum(losses, total), **metrics, **shown}
 
     def test_step(self, batch: Nest) -> Logs:
-        """One step of a validation; returns what the logs show."""
+        """Run one step of a validation; return the values for the logs."""
         step = self._evaluate or self._step
         if step is None or (step is self._step and not takes_training(step)):
             raise ArgumentError(
@@ -195,18 +195,18 @@ class Trainer(TracedSteps):
         losses, metrics = self._forward(step, batch, training=False)
         return {**add_sum(losses, self._total(losses)), **metrics}
 
-    # What a train_step calls.
+    # The methods that a train_step calls.
 
     def minimize(self, tape: tf.GradientTape, loss: Tensor, part: str = "model") -> None:
-        """Update a part's weights against a loss: gradients, scaling, clipping, rates and all the rest."""
+        """Update a part's weights against a loss: gradients, scaling, clipping, rates and everything else."""
         self.apply(self.gradients(tape, loss, part), loss, part)
 
     def gradients(self, tape: tf.GradientTape, loss: Tensor, part: str = "model") -> list[Tensor]:
-        """The gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""
+        """Return the gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""
         return super().gradients(tape, loss, part)
 
     def apply(self, gradients: Sequence[Tensor], loss: Tensor, part: str = "model") -> None:
-        """Update a part's weights by gradients that `gradients` gave, changed as you like."""
+        """Update a part's weights by the gradients from `gradients`, which you may have changed."""
         super().apply(gradients, loss, part)
 
     @property
@@ -248,7 +248,8 @@ class Trainer(TracedSteps):
         """Train: the arguments, feeds, plans, callbacks and checkpoints of `stoker.fit`.
 
         Args:
-            x: what `stoker.fit` takes. The step gets batches of it: `x`, `(x, y)`, or whatever a dataset holds.
+            x: the data, as `stoker.fit` takes it. The step gets batches of it: `x`, `(x, y)`, or whatever a dataset
+                holds.
             evaluate_every: evaluate on the validation data every this many steps, as well as at the end of an epoch.
             plan: how to run, instead of letting Stoker decide.
             checkpoint: a directory, or a `stoker.Checkpoint`; after a crash, the same call continues where it was.
@@ -276,7 +277,7 @@ class Trainer(TracedSteps):
     def evaluate(
         self, x: Data = None, y: Data = None, batch_size: int | None = None, steps: int | None = None
     ) -> dict[str, float]:
-        """The results of `test_step` over data, with the averaged weights if there are any."""
+        """Return the results of `test_step` over data, with the averaged weights if there are any."""
         program = trainer_program(self, Journal())
         check_distributed(x, None, {}, self.replicas.group)
         source = sources.source(x, y, batch_size=batch_size, steps_per_epoch=steps)
@@ -290,7 +291,7 @@ class Trainer(TracedSteps):
             raise ArgumentError(
                 "the model was compiled with another optimizer: give the trainer model.optimizer, or do not compile it."
             )
-        # Callbacks that change the rate look for it here.
+        # Callbacks that change the rate look for the optimizer here.
         model.optimizer = optimizer
         return model
 
@@ -324,5 +325,5 @@ class Trainer(TracedSteps):
 
 
 def _is_rows(x: Data) -> bool:
-    """Whether data is arrays, not a pipeline that has its own order."""
+    """Whether the data is arrays, rather than a pipeline that has its own order."""
     return not isinstance(x, tf.data.Dataset | keras.utils.PyDataset | Iterator)

@@ -1,12 +1,12 @@
-"""Everything a training step changes, by names that are the same in every process that builds the same model.
+"""Everything that a training step changes, by names that are the same in every process that builds the same model.
 
-Keras numbers its names by what was built before (`dense_3` here, `dense_7` there), so names come from positions:
-`model/2-Dense/0.kernel` is the first variable of the third layer, whatever it is called.
+Keras numbers its names by what was built before (`dense_3` here, `dense_7` there), so the names here come from
+positions: `model/2-Dense/0.kernel` is the first variable of the third layer, whatever Keras calls it.
 
-Included: weights, state such as BatchNorm's, seed generators, metrics, optimizers with their slots, learning rate,
-loss scale and averages, plain `tf.Variable` and `tf.random.Generator` attributes of layers, and the generator behind
-`keras.random` calls without a seed. Not included, because TensorFlow keeps it out of reach: lookup tables (the program
-fills them again) and the counters of stateful `tf.random.*` ops in a step (use `keras.random` with a seed generator).
+Included: weights, state such as BatchNorm's, seed generators, metrics, optimizers with their slots, learning rate, loss
+scale and averages, plain `tf.Variable` and `tf.random.Generator` attributes of layers, and the generator behind
+`keras.random` calls without a seed. Not included, because TensorFlow gives no access: lookup tables (the program fills
+them again) and the counters of stateful `tf.random.*` ops in a step (use `keras.random` with a seed generator).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from stoker.train.workers.group import group_of
 
 
 def named_variables(model: Model, *, extra: Mapping[str, Variable] | None = None) -> dict[str, Variable]:
-    """The state of a built model, its optimizers and its metrics.
+    """Return the state of a built model, its optimizers and its metrics.
 
     An optimizer that is not built yet is built on the model's trainable variables, as Keras does at the first step.
 
@@ -40,7 +40,7 @@ def named_variables(model: Model, *, extra: Mapping[str, Variable] | None = None
         )
     found = _FoundVariables(group_of(model.distribute_strategy).first_replica)
     _add_layer(found, "model", model)
-    # A model that was never compiled has no such attribute.
+    # A model that was never compiled does not have this attribute.
     optimizer = vars(model).get("optimizer")
     if isinstance(optimizer, keras.optimizers.Optimizer):
         if not optimizer.built:
@@ -58,7 +58,7 @@ def named_variables(model: Model, *, extra: Mapping[str, Variable] | None = None
 
 
 class _FoundVariables:
-    """Variables under unique names, each once."""
+    """Variables under unique names, each only once."""
 
     def __init__(self, first_replica: int = 0) -> None:
         self.variables: dict[str, Variable] = {}
@@ -74,7 +74,7 @@ class _FoundVariables:
         return True
 
     def add(self, name: str, variable: Variable) -> None:
-        # A Keras variable wraps the TensorFlow one; under a strategy that is a copy per device.
+        # A Keras variable wraps a TensorFlow variable, which under a strategy is a copy per device.
         inner = variable.value if isinstance(variable, keras.Variable) else variable
         if not self.is_first_visit(inner):
             return
@@ -82,7 +82,7 @@ class _FoundVariables:
             name += "'"
         self._names.add(name)
         copies = copies_of(inner)
-        # A traced step knows the copies, not what they are copies of.
+        # A traced step knows the copies, but not the variable they are copies of.
         self._seen |= {id(copy) for copy in copies}
         if has_parts(inner):
             numbered = enumerate(copies, self._first_replica)
@@ -103,7 +103,7 @@ def _add_layer(found: _FoundVariables, name: str, layer: Layer) -> None:
     if not found.is_first_visit(layer):
         return
     found.layers.append((layer, name))
-    # Not `layer.variables`, which is flat and says nothing of where.
+    # Not `layer.variables`, which is flat and does not tell where a variable belongs.
     found.add_all(name, keras_layers.own_variables(layer))
     for number, generator in enumerate(keras_layers.seed_generators(layer)):
         found.add(f"{name}/seed{number}", generator.state)
@@ -112,7 +112,7 @@ def _add_layer(found: _FoundVariables, name: str, layer: Layer) -> None:
 
 
 def _add_optimizer(found: _FoundVariables, name: str, optimizer: Optimizer) -> None:
-    # The names of slots hold the names of layers, which are numbered: only the position is stable.
+    # The names of slots contain the numbered names of layers, so only the position is stable.
     for number, variable in enumerate(optimizer.variables):
         found.add(f"{name}-{type(optimizer).__name__}/{number}", variable)
 
@@ -142,7 +142,7 @@ def _add_object(found: _FoundVariables, path: str, item: object) -> None:
 
 
 def _global_seed_generator() -> SeedGenerator:
-    # Making it draws from Python's generator; a run with checkpoints must see the numbers of one without.
+    # Making it draws from Python's generator, but a run with checkpoints must see the same numbers as one without.
     before = random.getstate()
     generator = keras_layers.global_seed_generator()
     random.setstate(before)
@@ -150,7 +150,10 @@ def _global_seed_generator() -> SeedGenerator:
 
 
 def find_unsavable_random_ops(graph: Graph) -> list[str]:
-    """Stateful random ops in a traced function's graph: their counters cannot be saved, so a resume differs."""
+    """Return the stateful random ops in a traced function's graph.
+
+    Their counters cannot be saved, so a resume differs.
+    """
     graphs = [graph, *called_graphs(graph)]
     found = {
         operation.type

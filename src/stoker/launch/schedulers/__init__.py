@@ -5,11 +5,11 @@ one, write its module and add its class to `SCHEDULERS`: its options and its nam
 
 | module | subject |
 |---|---|
-| base | what every scheduler can do |
-| tf_config | whoever has set TF_CONFIG: TFJob, Vertex AI, a script |
+| base | the interface of every scheduler |
+| tf_config | anything that sets TF_CONFIG: TFJob, Vertex AI, a script |
 | slurm | SLURM: batch scripts, allocations, tasks of `srun` |
 | kubernetes | Kubernetes: a JobSet or a TFJob, and their pods |
-| kubernetes_fields | the fields of those, and of a pod |
+| kubernetes_fields | the fields of a JobSet, a TFJob and a pod |
 | field_check | a strict check of a manifest against its fields |
 | ray | Ray: agents as actors, workers of Ray Train |
 | ssh | machines behind ssh |
@@ -28,7 +28,7 @@ from stoker.launch.schedulers.slurm import Slurm
 from stoker.launch.schedulers.ssh import Ssh
 from stoker.launch.schedulers.tf_config import TfConfig
 
-# In the order in which they are asked whether they started a process: the most specific first.
+# In the order in which they are asked whether they started a process: the most specific comes first.
 SCHEDULERS: dict[str, type[Scheduler]] = {
     kind.name: kind for kind in (TfConfig, Slurm, Kubernetes, Ray, Ssh, Local)
 }

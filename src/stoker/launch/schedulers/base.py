@@ -1,4 +1,4 @@
-"""What every scheduler can do."""
+"""The interface of every scheduler."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from stoker.launch.request import JobRequest
 
 
 class Scheduler(ABC):
-    """One scheduler, with the environment variables of this process and the options it was given."""
+    """One scheduler, with this process's environment variables and the options that it was given."""
 
-    # Its name on the command line.
+    # The scheduler's name on the command line.
     name: ClassVar[str]
-    # Whether jobs can be submitted to it, to run later.
+    # Whether jobs can be submitted to the scheduler, to run later.
     takes_submissions: ClassVar[bool] = False
-    # Whether the program of a submission is in a container image, and need not exist here.
+    # Whether a submitted program is in a container image and need not exist here.
     uses_image: ClassVar[bool] = False
-    # The variable in which it counts the restarts of a whole job; None if it never restarts one.
+    # The variable in which the scheduler counts the restarts of a whole job; None if it never restarts one.
     restart_variable: ClassVar[str | None] = RESTART
 
     def __init__(self, variables: Mapping[str, str]) -> None:
@@ -42,30 +42,30 @@ class Scheduler(ABC):
         """
         return cls(variables)
 
-    # Inside a job that it started
+    # Inside a job that the scheduler started
 
     @classmethod
     def has_started(cls, variables: Mapping[str, str]) -> bool:
-        """Whether it started the process with these variables, as a worker."""
+        """Whether the scheduler started the process with these variables, as a worker."""
         return False
 
     def find_place(self) -> WorkerPlace:
-        """This worker's place in its job; the only worker unless the scheduler knows better.
+        """Return this worker's place in its job: the only worker, unless the scheduler knows better.
 
         Raises:
-            UsageError: the variables do not say.
+            UsageError: the variables do not tell the place.
         """
         return WorkerPlace(0, ["localhost:0"])
 
     def count_restarts(self) -> int:
-        """How often it restarted the whole job so far."""
+        """Return how often the scheduler has restarted the whole job so far."""
         text = self._variables.get(self.restart_variable or "", "")
         return int(text) if text.isdigit() else 0
 
     # From the command line
 
     def must_submit(self) -> bool:
-        """Whether a job cannot run from here, and has to be submitted."""
+        """Whether a job cannot run from here and must be submitted."""
         return False
 
     @abstractmethod
@@ -73,11 +73,11 @@ class Scheduler(ABC):
         """Decide where a job runs.
 
         Raises:
-            UsageError: it cannot run from here.
+            UsageError: the job cannot run from here.
         """
 
     def build_submission(self, request: JobRequest) -> str:
-        """Write the script or manifest that would be submitted.
+        """Return the script or manifest that would be submitted.
 
         Raises:
             UsageError: jobs cannot be submitted to this scheduler, or something it needs is not given.
@@ -88,7 +88,7 @@ class Scheduler(ABC):
         """Submit a job from a file in this directory; return a line that says what was submitted.
 
         Raises:
-            UsageError: the scheduler refuses it.
+            UsageError: the scheduler refuses the job.
         """
         raise UsageError(f"jobs cannot be submitted to {self.name}")
 

@@ -1,7 +1,7 @@
 """A strict check of a manifest against its TypedDict: an unknown, missing or mistyped field is refused by its path.
 
-The types that mypy checks our own manifests against also check, here, what the user adds. A library for JSON Schema
-would need the same fields written out a second time, bring compiled dependencies, and could not suggest a field's name.
+The types with which mypy checks our own manifests also check what the user adds. A library for JSON Schema would need
+the same fields written a second time, bring compiled dependencies, and could not suggest a field's name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def check_fields(value: object, kind: Any, path: str) -> None:
     """Check that a value fits a TypedDict, `list[...]`, `dict[str, ...]`, `Literal`, `str`, `int`, `bool` or `object`.
 
     Raises:
-        UsageError: it does not; the message names the path, and for a misspelt field the closest one.
+        UsageError: the value does not fit; the message names the path and, for a misspelt field, the closest name.
     """
     origin, arguments = get_origin(kind), get_args(kind)
     if is_typeddict(kind):

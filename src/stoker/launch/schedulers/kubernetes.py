@@ -1,8 +1,8 @@
-"""Kubernetes: a JobSet, or a TFJob for clusters that have only that, with one pod for each worker.
+"""Kubernetes: a JobSet, or a TFJob for clusters that have nothing else, with one pod for each worker.
 
-The cluster starts and restarts the pods: the JobSet's failure policy ends all pods when one fails, starts all again up
-to `--max-restarts` times, and does not count exit code 75 or a drained node. Inside its pod, `stoker launch` works out
-the worker's place, watches its heartbeat and passes SIGTERM on.
+The cluster starts and restarts the pods. The JobSet's failure policy ends all pods when one fails, starts all of them
+again up to `--max-restarts` times, and does not count exit code 75 or a drained node. Inside its pod, `stoker launch`
+works out the worker's place, watches its heartbeat and passes SIGTERM on.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from stoker.launch.schedulers.tf_config import TfConfig
 if TYPE_CHECKING:
     from stoker.launch.schedulers.kubernetes_fields import Container, IndexedJobSpec, JobSet, PodSpec, TfJob
 
-# Kubernetes sets the first; our manifest sets the others: the number of pods, and a pod's address with {rank} in it.
+# Kubernetes sets the first variable; our manifest sets the others: the number of pods, and a pod's address with {rank}
+# in it.
 _INDEX, _WORKERS, _ADDRESS = "JOB_COMPLETION_INDEX", "STOKER_POD_COUNT", "STOKER_POD_ADDRESS"
 _PORT = 2222
 # The label in which JobSet counts restarts.
 _RESTARTS = "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"
-# After the time to save, some time to end.
+# Time to end, after the time to save.
 _AFTER_GRACE_S = 15
 
-# Fields of a pod as the user wrote them; `check_fields` has not seen them yet.
+# The fields of a pod as the user wrote them, before `check_fields`.
 PodFields = dict[str, Any]
 
 
@@ -55,7 +56,7 @@ class Kubernetes(Scheduler):
 
     @classmethod
     def add_options(cls, parser: argparse.ArgumentParser) -> None:
-        """What the manifest needs to know."""
+        """Add the options that the manifest needs."""
         parser.add_argument("--image", metavar="IMAGE", help="kubernetes: the container image")
         parser.add_argument(
             "--pod", metavar="JSON", help="kubernetes: more fields of the pod's spec, or a file with them"
@@ -66,7 +67,7 @@ class Kubernetes(Scheduler):
 
     @classmethod
     def from_options(cls, options: argparse.Namespace, variables: Mapping[str, str]) -> Scheduler:
-        """`--pod` must be JSON, or a file with it."""
+        """Make the scheduler from the options; `--pod` must be JSON, or a file with JSON."""
         return cls(variables, options.image, read_pod(options.pod), options.kind)
 
     @classmethod
@@ -75,7 +76,7 @@ class Kubernetes(Scheduler):
         return _INDEX in variables and _ADDRESS in variables
 
     def find_place(self) -> WorkerPlace:
-        """The pod's number is the rank."""
+        """Return the place, with the pod's number as the rank."""
         rank, size = self.get_number(_INDEX), self.get_number(_WORKERS)
         pattern = self.get_variable(_ADDRESS)
         if rank >= size:
@@ -85,7 +86,7 @@ class Kubernetes(Scheduler):
         return WorkerPlace(rank, [pattern.replace("{rank}", str(pod)) for pod in range(size)])
 
     def plan(self, request: JobRequest) -> LaunchPlan:
-        """Inside a pod, the one worker that it runs."""
+        """Plan the one worker that runs in this pod."""
         if not self.has_started(self._variables):
             raise UsageError(
                 "--scheduler kubernetes runs inside a pod: write the manifest with --write job.yaml, "
@@ -94,7 +95,7 @@ class Kubernetes(Scheduler):
         return plan_one_worker(self.find_place())
 
     def build_submission(self, request: JobRequest) -> str:
-        """The manifest, as YAML."""
+        """Return the manifest, as YAML."""
         if not self._image:
             raise UsageError("--scheduler kubernetes needs a container image: --image registry/name:tag")
         build = build_job_set if self._kind == "jobset" else build_tf_job
@@ -107,7 +108,7 @@ class Kubernetes(Scheduler):
 
 
 def build_job_set(request: JobRequest, image: str, pod: PodFields) -> JobSet:
-    """Build the JobSet; `pod` has more fields of the pod's spec, and of its only container.
+    """Build the JobSet; `pod` adds fields to the pod's spec and to its only container.
 
     Raises:
         UsageError: a field of `pod` is wrong.
@@ -138,7 +139,7 @@ def build_job_set(request: JobRequest, image: str, pod: PodFields) -> JobSet:
         "completions": workers,
         "parallelism": workers,
         "backoffLimit": 0,
-        # Preempted workers and drained nodes end the Job for a reason of their own,
+        # Preempted workers and drained nodes end the Job for a reason of their own.
         "podFailurePolicy": {
             "rules": [
                 {
@@ -157,7 +158,7 @@ def build_job_set(request: JobRequest, image: str, pod: PodFields) -> JobSet:
         "spec": {
             "failurePolicy": {
                 "maxRestarts": request.limits.max_restarts,
-                # which does not count as a restart.
+                # An end for such a reason does not count as a restart.
                 "rules": [
                     {
                         "name": "preempted",

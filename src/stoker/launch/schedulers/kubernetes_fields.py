@@ -1,6 +1,6 @@
-"""The fields of a JobSet, a TFJob and a pod, after the definitions of their APIs.
+"""The fields of a JobSet, a TFJob and a pod, as their APIs define them.
 
-A pod has every field that a training job is likely to need. What lies deeper (affinity, probes) is accepted as it is.
+A pod has every field that a training job is likely to need. Deeper structures (affinity, probes) are accepted as given.
 """
 
 # Annotations are evaluated here: `Required` inside a string would go unnoticed.

@@ -14,23 +14,23 @@ from stoker.launch.schedulers.ssh import Ssh
 
 
 class Local(Scheduler):
-    """All workers are on this machine; a process that no scheduler started is the only worker."""
+    """All workers run on this machine. A process that no scheduler started is the only worker."""
 
     name = "local"
     restart_variable = None
 
     @classmethod
     def from_options(cls, options: argparse.Namespace, variables: Mapping[str, str]) -> Scheduler:
-        """With machines given by name, the scheduler is ssh; it need not be named as well."""
+        """Make the scheduler from the options; if machines are named, it is ssh, which need not be named as well."""
         if options.hosts or options.discover:
             return Ssh.from_options(options, variables)
         return cls(variables)
 
     @classmethod
     def has_started(cls, variables: Mapping[str, str]) -> bool:
-        """Every process that none of the others started."""
+        """True: this is every process that no other scheduler started."""
         return True
 
     def plan(self, request: JobRequest) -> LaunchPlan:
-        """One agent, a child of this process."""
+        """Plan one agent, a child of this process."""
         return LaunchPlan(request.size or JobSize(1, 1), [Host(LOCAL)], start_local_agent)

@@ -1,7 +1,7 @@
 """Ray: an agent on each node of a cluster, as an actor that holds the CPUs of its workers; and workers of Ray Train.
 
-Ray finds the nodes and carries the messages; Stoker sets TF_CONFIG. Ray's own TensorflowTrainer is not used, because it
-switches to the old Keras (TF_USE_LEGACY_KERAS=1).
+Ray finds the nodes and carries the messages; Stoker sets TF_CONFIG. Stoker does not use Ray's own TensorflowTrainer,
+which switches to the old Keras (TF_USE_LEGACY_KERAS=1).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Ray(Scheduler):
 
     @classmethod
     def has_started(cls, variables: Mapping[str, str]) -> bool:
-        """Whether this is a worker of Ray Train; any other task of Ray's has no rank."""
+        """Whether this is a worker of Ray Train; other tasks of Ray have no rank."""
         train = sys.modules.get("ray.train")
         if train is None or "RAY_RAYLET_PID" not in variables:
             return False
@@ -48,7 +48,10 @@ class Ray(Scheduler):
             return False
 
     def find_place(self) -> WorkerPlace:
-        """Rank and size come from Ray Train. The workers exchange their addresses, anew after every restart."""
+        """Return the place, with rank and size from Ray Train.
+
+        The workers exchange their addresses, again after every restart.
+        """
         import ray
         from ray import train
         from ray.train.collective import barrier, broadcast_from_rank_zero
@@ -66,12 +69,12 @@ class Ray(Scheduler):
                     f"ray: {size - len(addresses)} of {size} workers did not come within {_WAIT_S:g} s"
                 )
             time.sleep(_ASK_EVERY_S)
-        # The actor ends with the worker that created it, so nobody leaves before all have read it.
+        # The actor ends with the worker that created it, so no worker may leave before all have read the addresses.
         barrier()
         return WorkerPlace(rank, [addresses[other] for other in range(size)])
 
     def plan(self, request: JobRequest) -> LaunchPlan:
-        """One agent on each node of the cluster that RAY_ADDRESS names, or of a new one on this machine."""
+        """Plan one agent on each node of the cluster that RAY_ADDRESS names, or of a new cluster on this machine."""
         size = request.size or JobSize(1, 1)
         cluster = RayCluster(size)
         return LaunchPlan(size, cluster.list_hosts(), cluster.connect)
@@ -88,7 +91,7 @@ class AddressBook:
         self._addresses[rank] = address
 
     def read(self) -> dict[int, str]:
-        """The addresses so far, by rank."""
+        """Return the addresses so far, by rank."""
         return self._addresses
 
 
@@ -113,17 +116,17 @@ class RayCluster:
         self._nodes = {node["NodeManagerAddress"]: node for node in ray.nodes() if node["Alive"]}
 
     def list_hosts(self) -> list[Host]:
-        """The nodes, each with room for as many workers as it has CPUs."""
+        """Return the nodes, each with room for as many workers as it has CPUs."""
         return [Host(name, int(node["Resources"].get("CPU", 0))) for name, node in self._nodes.items()]
 
     def connect(self, host: Host, hear: Hear) -> Link:
-        """Start an agent there."""
+        """Start an agent on a node."""
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         shares = share_out(self.list_hosts(), self._size) or {}
         where = NodeAffinitySchedulingStrategy(self._nodes[host.name]["NodeID"], soft=False)
-        # Two calls at a time: one sends while the other waits for reports.
+        # Two calls may run at a time: one sends while the other waits for reports.
         options = {"num_cpus": shares.get(host.name, 0), "max_concurrency": 2, "scheduling_strategy": where}
         actor = ray.remote(AgentActor).options(**options).remote(os.getcwd())
         return RayLink(actor, hear)
@@ -144,7 +147,7 @@ class AgentActor:
         self._process.stdin.flush()
 
     def read(self) -> bytes:
-        """Wait for the agent's next bytes; none when it has ended."""
+        """Wait for the agent's next bytes; empty once the agent has ended."""
         assert self._process.stdout is not None
         return os.read(self._process.stdout.fileno(), _CHUNK)
 
@@ -157,11 +160,11 @@ class RayLink:
         threading.Thread(target=self._read_reports, daemon=True).start()
 
     def send(self, command: Command) -> None:
-        """Send a command; an agent that has gone gets nothing."""
+        """Send a command. If the agent has gone, the command is lost."""
         self._actor.send.remote(encode(command))
 
     def close(self) -> None:
-        """End the agent, and its workers with it."""
+        """End the agent, and with it its workers."""
         import ray
 
         ray.kill(self._actor)

@@ -23,10 +23,10 @@ from stoker.launch.plan import LaunchPlan, plan_one_worker
 from stoker.launch.request import JobRequest
 from stoker.launch.schedulers.base import Scheduler
 
-# Below the ports of outgoing connections; jobs on the same nodes get different ones from their numbers.
+# Ports below those of outgoing connections. Jobs on the same nodes get different ones, derived from the jobs' numbers.
 _FIRST_PORT, _PORTS = 13_000, 18_000
 _MOST_ON_A_NODE = 64
-# After the time to save, some time to end.
+# Time to end, after the time to save.
 _AFTER_GRACE_S = 30
 
 _SCRIPT = """#!/bin/bash
@@ -67,7 +67,7 @@ class Slurm(Scheduler):
 
     @classmethod
     def add_options(cls, parser: argparse.ArgumentParser) -> None:
-        """Options for sbatch."""
+        """Add the options for sbatch."""
         parser.add_argument(
             "--sbatch",
             metavar="OPTION",
@@ -78,7 +78,7 @@ class Slurm(Scheduler):
 
     @classmethod
     def from_options(cls, options: argparse.Namespace, variables: Mapping[str, str]) -> Scheduler:
-        """Options for sbatch must look like options."""
+        """Make the scheduler from the options; those for sbatch must look like options."""
         wrong = next((text for text in options.sbatch if not text.startswith("-") or "\n" in text), None)
         if wrong is not None:
             raise UsageError(
@@ -88,13 +88,13 @@ class Slurm(Scheduler):
 
     @classmethod
     def has_started(cls, variables: Mapping[str, str]) -> bool:
-        """Whether this is a task of a step. A batch script is in no step, though it has a rank."""
+        """Whether this is a task of a step. A batch script has a rank, but belongs to no step."""
         return "SLURM_STEP_ID" in variables and "SLURM_PROCID" in variables
 
     def find_place(self) -> WorkerPlace:
-        """The task's place: tasks fill the nodes in order, as `srun` distributes them in blocks.
+        """Return the task's place. Tasks fill the nodes in order, because `srun` distributes them in blocks.
 
-        TensorFlow's own resolver divides by the number of GPUs, and fails where there are none.
+        TensorFlow's own resolver divides by the number of GPUs and fails if there are none.
         """
         nodes = parse_node_list(self.get_variable("SLURM_STEP_NODELIST"))
         counts = parse_task_counts(self.get_variable("SLURM_STEP_TASKS_PER_NODE"))
@@ -113,11 +113,11 @@ class Slurm(Scheduler):
         return WorkerPlace(rank, addresses)
 
     def must_submit(self) -> bool:
-        """Outside an allocation, a job is submitted."""
+        """Whether this is outside an allocation, where a job is submitted."""
         return not {"SLURM_JOB_ID", "SLURM_JOB_NODELIST"} <= set(self._variables)
 
     def plan(self, request: JobRequest) -> LaunchPlan:
-        """In a step of several tasks, one worker; elsewhere in an allocation, an agent on each node."""
+        """Plan one worker in a step of several tasks; elsewhere in an allocation, an agent on each node."""
         if self.has_started(self._variables) and self._variables.get("SLURM_STEP_NUM_TASKS") != "1":
             return plan_one_worker(self.find_place())
         hosts = self.list_nodes()
@@ -125,7 +125,7 @@ class Slurm(Scheduler):
         return LaunchPlan(request.size or JobSize(tasks or 1, tasks or 1), hosts, self.connect)
 
     def list_nodes(self) -> list[Host]:
-        """The nodes of the allocation, each with room for as many workers as it has tasks."""
+        """Return the nodes of the allocation, each with room for as many workers as it has tasks."""
         names = parse_node_list(self._variables["SLURM_JOB_NODELIST"])
         tasks = self._variables.get("SLURM_TASKS_PER_NODE")
         counts = parse_task_counts(tasks) if tasks else []
@@ -134,14 +134,14 @@ class Slurm(Scheduler):
         return [Host(name, count) for name, count in zip(names, counts, strict=True)]
 
     def connect(self, host: Host, hear: Hear) -> Link:
-        """Start an agent there, as a step of its own."""
+        """Start an agent on a node, as a step of its own."""
         where = ["--nodes=1", "--ntasks=1", f"--nodelist={host.name}", "--overlap", "--unbuffered"]
-        # Its workers may use all that the job has on the node.
+        # The workers may use all that the job has on the node.
         options = ["--mem=0", "--kill-on-bad-exit=0", "--input=all", "--quiet"]
         return ProcessLink(["srun", *where, *options, self._python or sys.executable, "-m", AGENT], hear)
 
     def build_submission(self, request: JobRequest) -> str:
-        """The batch script."""
+        """Return the batch script."""
         workers = str(request.fixed_size)
         options = [
             f"--job-name={request.job_name}",
@@ -162,7 +162,7 @@ class Slurm(Scheduler):
         )
 
     def submit(self, request: JobRequest, directory: Path) -> str:
-        """Write the batch script, and give it to sbatch."""
+        """Write the batch script, and submit it with sbatch."""
         path = directory / "job.sbatch"
         script = self.build_submission(request)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -183,7 +183,7 @@ def parse_node_list(text: str) -> list[str]:
     """Read SLURM's compact list of nodes, such as `gpu[01-03,7],login`.
 
     Raises:
-        UsageError: it is not such a list.
+        UsageError: the text is not such a list.
     """
     found: list[str] = []
     # A comma inside brackets does not end a word.
@@ -201,7 +201,7 @@ def parse_node_list(text: str) -> list[str]:
 
 
 def _expand(part: str) -> list[str]:
-    """The numbers in `01-03`, with leading zeros."""
+    """Return the numbers in `01-03`, with leading zeros."""
     first, _, last = part.partition("-")
     if not first:
         return []
@@ -212,7 +212,7 @@ def parse_task_counts(text: str) -> list[int]:
     """Read SLURM's number of tasks on each node, such as `2(x3),1`.
 
     Raises:
-        UsageError: it is not such a list.
+        UsageError: the text is not such a list.
     """
     counts: list[int] = []
     for part in text.split(","):

@@ -1,4 +1,4 @@
-"""Machines behind ssh, named by the user or by a command that prints those available now."""
+"""Machines behind ssh, listed by the user or by a command that prints those available now."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from stoker.launch.schedulers.base import Scheduler
 
 
 class Ssh(Scheduler):
-    """Agents behind ssh, which must log in without a password; the project is in the same directory everywhere."""
+    """Agents behind ssh, which must log in without a password.
+
+    The project is in the same directory on every machine.
+    """
 
     name = "ssh"
     restart_variable = None
@@ -38,7 +41,7 @@ class Ssh(Scheduler):
 
     @classmethod
     def add_options(cls, parser: argparse.ArgumentParser) -> None:
-        """The machines, and how to log in."""
+        """Add the options for the machines and for logging in."""
         parser.add_argument("--hosts", metavar="A,B", help="ssh: the machines, such as a,b or a:4,b:4")
         parser.add_argument(
             "--discover", metavar="COMMAND", help="ssh: a command that prints the machines available now"
@@ -49,7 +52,7 @@ class Ssh(Scheduler):
 
     @classmethod
     def from_options(cls, options: argparse.Namespace, variables: Mapping[str, str]) -> Scheduler:
-        """Either the machines or the command that prints them must be given."""
+        """Make the scheduler from the options: either the machines, or the command that prints them."""
         if options.hosts and options.discover:
             raise UsageError("--hosts and --discover both name the machines: give only one of them")
         if not options.hosts and not options.discover:
@@ -57,7 +60,7 @@ class Ssh(Scheduler):
         return cls(variables, options.hosts, options.discover, options.ssh, options.python)
 
     def plan(self, request: JobRequest) -> LaunchPlan:
-        """One agent on each machine."""
+        """Plan one agent on each machine."""
         size = request.size or JobSize(1, 1)
         if self._discover is None:
             return LaunchPlan(size, parse_hosts(self._hosts or ""), self.connect)
@@ -66,10 +69,10 @@ class Ssh(Scheduler):
         return LaunchPlan(size, discover_hosts(self._discover), self.connect, discover=self._discover)
 
     def connect(self, host: Host, hear: Hear) -> Link:
-        """Start an agent there; the machine called localhost needs no ssh."""
+        """Start an agent on a machine; the one called localhost needs no ssh."""
         if host.name == LOCAL:
             return start_local_agent(host, hear)
         remote = f"cd {shlex.quote(os.getcwd())} && exec {shlex.quote(self._python)} -m {AGENT}"
-        # -T: no terminal. BatchMode: asking for a password is an error, since nobody is there to answer.
+        # -T: no terminal. BatchMode: a password prompt is an error, since nobody is there to answer.
         options = ["-T", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=15"]
         return ProcessLink([*self._command, *options, host.name, remote], hear)

@@ -1,4 +1,4 @@
-"""Whoever has set TF_CONFIG: Kubeflow's TFJob, Vertex AI, SageMaker or a script."""
+"""Jobs with TF_CONFIG: Kubeflow's TFJob, Vertex AI, SageMaker or a script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stoker.launch.schedulers.base import Scheduler
 
 
 class TfConfig(Scheduler):
-    """A job whose workers somebody else starts and restarts; a chief, if there is one, is the first worker."""
+    """A job whose workers something else starts and restarts; a chief, if there is one, is the first worker."""
 
     name = "tf-config"
 
@@ -23,7 +23,7 @@ class TfConfig(Scheduler):
         return bool(variables.get("TF_CONFIG"))
 
     def find_place(self) -> WorkerPlace:
-        """The place that TensorFlow reads from TF_CONFIG."""
+        """Return the place that TensorFlow reads from TF_CONFIG."""
         text = self.get_variable("TF_CONFIG")
         try:
             config = json.loads(text)
@@ -39,5 +39,5 @@ class TfConfig(Scheduler):
         return WorkerPlace(rank, addresses)
 
     def plan(self, request: JobRequest) -> LaunchPlan:
-        """The one worker that this process is."""
+        """Plan the one worker that this process is."""
         return plan_one_worker(self.find_place())

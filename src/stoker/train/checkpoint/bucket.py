@@ -4,9 +4,9 @@
     s3://bucket/run/parts/checkpoint-00000007-step-1400.worker-1.stoker
     s3://bucket/run/checkpoint-00000007-step-1400.manifest     put last: names, sizes and checksums of the others
 
-The bucket decides what a run goes on from: local files that no manifest names are removed. A local file is used if its
-checksum is that of the manifest, and fetched otherwise. If the bucket cannot be reached, the local files are what there
-is, and a warning says so once.
+The bucket decides from what a run resumes: local files that no manifest names are removed. A local file is used if its
+checksum is that of the manifest, and fetched otherwise. If the bucket cannot be reached, the run uses the local files,
+and a warning says so once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ManifestEntry(TypedDict):
 
 
 def bucket_of(checkpoint: Checkpoint) -> Callable[[Path], CheckpointBucket] | None:
-    """What opens the bucket of a run for a local directory; None if the run keeps its checkpoints on this machine."""
+    """Return a function that opens a run's bucket for a local directory; None if checkpoints stay on this machine."""
     return partial(CheckpointBucket, os.fspath(checkpoint.directory)) if checkpoint.is_elsewhere else None
 
 
@@ -48,8 +48,8 @@ class CheckpointBucket:
     """The checkpoints of one run behind a URL, and their copies in a local directory.
 
     Args:
-        url: where they are.
-        directory: where they are written first.
+        url: where the checkpoints are.
+        directory: where the checkpoints are written first.
     """
 
     def __init__(self, url: str, directory: Path) -> None:
@@ -62,10 +62,10 @@ class CheckpointBucket:
         """Make the local directory agree with the bucket, down to the newest good checkpoint.
 
         Args:
-            before: only checkpoints of steps below this one are wanted; the others stay as they are.
+            before: fetch only checkpoints of steps below this one, and leave the others as they are.
 
         Raises:
-            CheckpointError: the bucket cannot be reached, and nothing is here.
+            CheckpointError: the bucket cannot be reached, and there are no local checkpoints.
         """
         try:
             manifests = self._list_manifests()
@@ -85,25 +85,25 @@ class CheckpointBucket:
             self._warn(f"{error}; training goes on from the checkpoints in {self._directory}")
 
     def fetch(self, name: str) -> None:
-        """Fetch the checkpoint that the chief goes on from, unless it is here."""
+        """Fetch the checkpoint from which the chief resumes, unless it is here."""
         path = self._directory / name
         try:
             manifest = self._read_manifest(self._manifest_of(path))
             if manifest is not None:
                 self._fetch(path, manifest)
         except UnavailableError as error:
-            # The chief goes on from what is on its machine, which may be this one.
+            # The chief resumes from what is on its machine, which may be this one.
             self._warn(f"{error}; looking for {name} in {self._directory}")
 
     def upload_part(self, path: Path) -> None:
-        """Upload what a worker wrote for a checkpoint, for a chief on another machine."""
+        """Upload a worker's part of a checkpoint, for a chief on another machine."""
         try:
             self._remote.upload(path, self._place(path))
         except UnavailableError as error:
             self._warn(f"{error}; the checkpoint is only in {self._directory}")
 
     def fetch_part(self, path: Path) -> None:
-        """Fetch what a worker on another machine wrote, if it is there by now."""
+        """Fetch the part of a worker on another machine, if it is in the bucket by now."""
         try:
             found = self._remote.state(self._place(path))
         except UnavailableError:
@@ -112,10 +112,10 @@ class CheckpointBucket:
             self._download(found, path)
 
     def publish(self, path: Path, keep: int) -> None:
-        """Upload a checkpoint that is complete here; once it counts, delete all but the newest `keep`.
+        """Upload a complete local checkpoint. Once it counts, delete all but the newest `keep`.
 
         Raises:
-            CheckpointError: another run saves in the same place, or it may not be written.
+            CheckpointError: another run saves in the same place, or writing is denied.
         """
         try:
             entries = [self._upload(one) for one in (*parts_of(path), path)]
@@ -133,7 +133,7 @@ class CheckpointBucket:
             self._warned = False
 
     def _upload(self, path: Path) -> ManifestEntry:
-        """Upload a file unless a worker has; the checksum is of what is here."""
+        """Upload a file, unless a worker has done so. The checksum is that of the local file."""
         size, crc = files.checksum(path)
         there = self._remote.state(self._place(path)) if path.parent.name == PARTS else None
         if there is None or there.size != size:
@@ -141,7 +141,7 @@ class CheckpointBucket:
         return {"name": path.relative_to(self._directory).as_posix(), "size": size, "crc": crc}
 
     def _list_manifests(self) -> list[tuple[Path, list[ManifestEntry]]]:
-        """The checkpoints that count, as their local paths, oldest first."""
+        """Return the local paths and manifests of the checkpoints that count, oldest first."""
         found = []
         for file in self._remote.find(deep=False):
             match = _MANIFEST.fullmatch(file.path.rpartition("/")[2])
@@ -151,7 +151,7 @@ class CheckpointBucket:
         return [(path, manifest) for _, path, manifest in sorted(found, key=lambda one: one[0])]
 
     def _read_manifest(self, place: str) -> list[ManifestEntry] | None:
-        """What a manifest says; None if it is gone or damaged."""
+        """Return the entries of a manifest; None if it is gone or damaged."""
         there = self._remote.state(place)
         if there is None:
             return None
@@ -166,8 +166,8 @@ class CheckpointBucket:
             return None
 
     def _fetch(self, path: Path, manifest: list[ManifestEntry]) -> bool:
-        """Fetch the files of a checkpoint that are not here yet; False if they are not as they were written."""
-        # The file that counts comes last, here as there.
+        """Fetch the files of a checkpoint that are not here yet. False if they differ from what was written."""
+        # The file that makes the checkpoint count comes last, here as in the bucket.
         for entry in sorted(manifest, key=lambda one: one["name"] == path.name):
             target = self._directory / entry["name"]
             if not _is_same(target, entry):
@@ -200,9 +200,9 @@ class CheckpointBucket:
                     one.unlink(missing_ok=True)
 
     def _prune(self, keep: int) -> None:
-        """Delete old checkpoints, and what never became one: manifests first, so that none lacks its files."""
+        """Delete old checkpoints, and files that never became one. Manifests go first, so that none lacks its files."""
         found = [*self._remote.find(deep=False), *self._parts.find(deep=False)]
-        # Below may be the checkpoints of other runs.
+        # Directories below may hold the checkpoints of other runs.
         names = {file.path: file.path.removeprefix(f"{self._remote.path}/") for file in found}
         numbers = {path: int(match[1]) for path, name in names.items() if (match := _OWN.fullmatch(name))}
         manifests = sorted({numbers[path] for path in numbers if path.endswith(".manifest")})
@@ -211,14 +211,14 @@ class CheckpointBucket:
         self._remote.delete(sorted(old, key=lambda path: not path.endswith(".manifest")))
 
     def _place(self, path: Path) -> str:
-        """Where a local file is in the bucket."""
+        """Return the path of a local file in the bucket."""
         return f"{self._remote.path}/{path.relative_to(self._directory).as_posix()}"
 
     def _manifest_of(self, path: Path) -> str:
         return f"{self._remote.path}/{path.stem}.manifest"
 
     def _warn(self, message: str) -> None:
-        """Say it once until the bucket answers again."""
+        """Warn once until the bucket answers again."""
         if not self._warned:
             self._warned = True
             warnings.warn(message, CheckpointWarning, stacklevel=4)
@@ -236,10 +236,10 @@ def _is_same(path: Path, entry: ManifestEntry) -> bool:
 
 
 def _check_name(name: object) -> str:
-    """The name of a file in the directory.
+    """Return the name of a file in the directory.
 
     Raises:
-        ValueError: it would be elsewhere.
+        ValueError: the file would be outside the directory.
     """
     parts = str(name).split("/")
     inside = len(parts) == 1 or (len(parts) == 2 and parts[0] == PARTS)

@@ -1,11 +1,11 @@
-"""What callbacks remember between epochs, so that a resumed run stops, slows down and logs as the first would have.
+"""The state of callbacks between epochs, so that a resumed run stops, slows down and logs as the first would have.
 
 | callback | saved |
 |---|---|
 | EarlyStopping | wait, best, best_epoch, stopped_epoch, best weights |
 | ReduceLROnPlateau | wait, best, cooldown (the rate itself is an optimizer variable) |
 | ModelCheckpoint | best, batches since the last save |
-| CSVLogger | the file as it was: rows of epochs that run again are taken out |
+| CSVLogger | the file as it was, without the rows of epochs that run again |
 | TensorBoard | the numbers of the batches (event files of the lost part stay) |
 | SwapEMAWeights | which weights are in the model |
 | History | history, epochs |
@@ -13,7 +13,7 @@
 | your own, with `get_state()` and `set_state(state)` | what `get_state` returns |
 | your own, without | nothing; a warning says so at the resume |
 
-`restore_callbacks` comes after `on_train_begin`, which resets most of them.
+Call `restore_callbacks` after `on_train_begin`, which resets most callbacks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from stoker.train.execution.epoch_steps import Stateful
 
 
 class CsvState(TypedDict):
-    """Where a `CSVLogger` is: the size of a file that it appends to, or the text of one that it writes anew."""
+    """The state of a `CSVLogger`: the size of a file that it appends to, or the text of one that it writes anew."""
 
     size: int | None
     text: bytes | None
@@ -40,7 +40,7 @@ class CsvState(TypedDict):
 
 
 def callbacks_state(callbacks: Iterable[Callback]) -> dict[str, object]:
-    """What the callbacks remember, as plain values and arrays that `Saver.save` takes within `progress`."""
+    """Return the callbacks' state, as plain values and arrays that `Saver.save` takes within `progress`."""
     return {name: _state(callback) for name, callback in _name_callbacks(callbacks)}
 
 
@@ -77,7 +77,7 @@ def _state(callback: Callback) -> dict[str, object]:
     attributes: dict[str, object] = {}
     for kind, names in CALLBACK_STATE:
         if isinstance(callback, kind):
-            # Some exist only once they were needed.
+            # Some attributes exist only once they were needed.
             attributes |= {name: vars(callback)[name] for name in names if name in vars(callback)}
     state: dict[str, object] = {"attributes": attributes}
     if isinstance(callback, keras.callbacks.CSVLogger):
@@ -88,7 +88,7 @@ def _state(callback: Callback) -> dict[str, object]:
 
 
 def _csv_state(callback: Callback) -> CsvState:
-    """Keep a file's size with `append`, as it may be long; otherwise its text, as `on_train_begin` empties it."""
+    """Return a file's size with `append`, as it may be long; otherwise its text, as `on_train_begin` empties it."""
     if not os.path.exists(callback.filename):
         return {"size": 0, "text": b"", "keys": None}
     keys = list(callback.keys) if callback.keys is not None else None

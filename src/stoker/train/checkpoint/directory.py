@@ -21,20 +21,20 @@ _NAME = re.compile(r"checkpoint-(\d+)-step-(\d+)\.stoker")
 _LOCK = "lock"
 PARTS = "parts"
 
-# A POSIX lock keeps other processes out and vanishes with its process however that dies; unlike flock it is not
-# inherited by forked data workers. It does not see a second user in the same process: this does.
+# A POSIX lock keeps other processes out and vanishes with its process, however that dies; unlike flock it is not
+# inherited by forked data workers. It does not see a second user in the same process, but this set does.
 _open_here: set[Path] = set()
 
 
 class CheckpointDirectory:
-    """Owned by one saver until `release`.
+    """The directory of one saver, which owns it until `release`.
 
     Args:
-        directory: on this machine.
-        open_bucket: what the directory is a copy of, if checkpoints are kept elsewhere.
+        directory: the path on this machine.
+        open_bucket: opens the bucket that the directory is a copy of, if checkpoints are kept elsewhere.
 
     Raises:
-        CheckpointError: another run has it, or it cannot be made or written.
+        CheckpointError: another run has the directory, or it cannot be created or written.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class CheckpointDirectory:
                 f"process {owner} already saves checkpoints in {self.path}: wait for it to end, "
                 "or give each run a directory of its own"
             ) from None
-        # The number is for people: on a full disk the lock holds without it.
+        # The number is only for people: on a full disk the lock holds without it.
         with contextlib.suppress(OSError):
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
@@ -117,24 +117,24 @@ class CheckpointDirectory:
 
 
 def part_path(path: Path, rank: int) -> Path:
-    """The file of a worker that belongs to a checkpoint."""
+    """Return the file of a worker that belongs to a checkpoint."""
     return path.parent / PARTS / f"{path.stem}.worker-{rank}{path.suffix}"
 
 
 def parts_of(path: Path) -> list[Path]:
-    """The files of workers that belong to a checkpoint."""
+    """Return the files of workers that belong to a checkpoint."""
     return sorted((path.parent / PARTS).glob(f"{path.stem}.worker-*{path.suffix}"))
 
 
 def list_finished(directory: Path) -> list[Path]:
-    """List the finished checkpoints, oldest first, in the order they were saved, whatever their steps."""
+    """Return the finished checkpoints, oldest first: in the order in which they were saved, whatever their steps."""
     paths = directory.iterdir() if directory.is_dir() else ()
     names = ((_NAME.fullmatch(path.name), path) for path in paths)
     return [path for _, path in sorted((int(match[1]), path) for match, path in names if match)]
 
 
 def step_of(path: Path) -> int:
-    """The step in a checkpoint's name."""
+    """Return the step in a checkpoint's name."""
     match = _NAME.fullmatch(path.name)
     assert match is not None
     return int(match[2])

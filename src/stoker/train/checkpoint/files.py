@@ -5,10 +5,10 @@
     index   JSON: name, type, shape, offset, size and CRC-32 of every array, and the caller's details
     tail    offset, length and CRC-32 of the index, magic
 
-The index stands behind the arrays so that they are streamed from where they are: no copy of the whole is ever made.
-A file has its name only once it is complete and on the disk (temporary name, fsync, rename, fsync of the directory);
-a file that was cut short lacks its tail, and one that was changed later fails a checksum. Checksums do not stop an
-attacker: every length and offset is compared with the file's own length before anything is allocated or read.
+The index comes after the arrays, so that they are streamed from where they are, without ever copying the whole. A file
+gets its name only once it is complete and on the disk (temporary name, fsync, rename, fsync of the directory); a
+truncated file lacks its tail, and a file that was changed later fails a checksum. Checksums do not stop an attacker:
+every length and offset is compared with the file's own length before anything is allocated or read.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TEMPORARY = ".partial"
 _MAGIC = b"STOKERCK"
 _HEAD = struct.Struct("<8sI")
 _TAIL = struct.Struct("<QQI8s")
-# Large enough to be quick, small enough that the writing thread gives the interpreter back at once.
+# Large enough to be quick, small enough that the writing thread releases the interpreter often.
 _CHUNK = 4 * 1024 * 1024
 
 _FULL = {
@@ -49,7 +49,7 @@ _FULL = {
 
 
 class DamagedFile(Exception):
-    """This file is not a complete, unchanged checkpoint of a version we read; the message says why."""
+    """The file is not a complete, unchanged checkpoint of a version that we read; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class ArrayEntry:
 
 @dataclass(frozen=True)
 class Index:
-    """What a file holds."""
+    """The index of a file."""
 
     path: Path
     entries: dict[str, ArrayEntry]
@@ -75,7 +75,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Contents:
-    """A file that was read and found good."""
+    """The contents of a file that was read and found good."""
 
     index: Index
     arrays: dict[str, Array]
@@ -115,15 +115,15 @@ def _write_all(file: BinaryIO, arrays: Iterable[tuple[str, Array]], details: Map
 
 
 def as_bytes(array: Array) -> memoryview:
-    """The bytes of a contiguous array, without a copy; bfloat16 and its kind have no buffer of their own."""
+    """Return the bytes of a contiguous array, without a copy. Types such as bfloat16 have no buffer of their own."""
     return array.reshape(-1).view(np.uint8).data
 
 
 def read(path: Path) -> Contents:
-    """Everything in the file, each byte read once and checked against its checksum.
+    """Read everything in the file, each byte once, and check it against its checksum.
 
     Raises:
-        DamagedFile: it is not a complete, unchanged checkpoint of this version.
+        DamagedFile: the file is not a complete, unchanged checkpoint of this version.
     """
     try:
         with _open(path) as file:
@@ -135,10 +135,10 @@ def read(path: Path) -> Contents:
 
 
 def checksum(path: Path) -> tuple[int, int]:
-    """Length and CRC-32 of a whole file.
+    """Return the length and the CRC-32 of a whole file.
 
     Raises:
-        DamagedFile: it cannot be read.
+        DamagedFile: the file cannot be read.
     """
     size = crc = 0
     try:
@@ -151,7 +151,7 @@ def checksum(path: Path) -> tuple[int, int]:
 
 
 def _open(path: Path) -> BufferedReader:
-    """Open a regular file: a pipe would block forever, and a device has no end."""
+    """Open a regular file. Others are refused: a pipe would block forever, and a device has no end."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
@@ -197,7 +197,7 @@ def _read_index(path: Path, file: BufferedReader) -> Index:
 
 
 def _check_entry(entry: ArrayEntry, end: int) -> None:
-    """Check that the array lies within the file, before the index."""
+    """Check that the array lies within the file and before the index."""
     numbers = (*entry.shape, entry.offset, entry.size, entry.crc)
     if not isinstance(entry.name, str) or not all(type(one) is int and one >= 0 for one in numbers):
         raise DamagedFile("its index has a length, an offset or a name that is none")
@@ -205,7 +205,7 @@ def _check_entry(entry: ArrayEntry, end: int) -> None:
         dtype = np.dtype(entry.dtype) if isinstance(entry.dtype, str) else None
     except (TypeError, ValueError):
         dtype = None
-    # Objects, texts and dates are never written; their bytes would be taken for addresses.
+    # Objects, texts and dates are never written. If they were read, their bytes would be taken for addresses.
     if dtype is None or (dtype.kind not in "biufc" and dtype.type.__module__ != "ml_dtypes"):
         raise DamagedFile(
             f"{entry.name[:80]} is of the type {str(entry.dtype)[:40]!r}, which no checkpoint has"

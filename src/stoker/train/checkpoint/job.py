@@ -1,9 +1,9 @@
-"""The checkpoint of a job: one file with what all workers share, which counts, and a small one per other worker.
+"""The checkpoint of a job: a file with what all workers share, which makes it count, and a small file per other worker.
 
-The chief writes variables, position and progress, as a single process does; every other worker writes the parts of
-metrics that its replicas hold. The chief's file is written last, when all others are on the disk, and names them with
-their checksums: without it they are leftovers, and if one of them is missing or was changed, an earlier checkpoint is
-used. All workers need the same directory.
+The chief writes variables, position and progress, as a single process does. Every other worker writes the parts of
+metrics that its replicas hold. The chief's file is written last, once all others are on the disk, and names them with
+their checksums. Without it, the others are leftovers; if one of them is missing or was changed, an earlier checkpoint
+is used. All workers need the same directory.
 
     run/checkpoint-00000007-step-1400.stoker
     run/parts/checkpoint-00000007-step-1400.worker-1.stoker
@@ -30,10 +30,10 @@ from stoker.train.checkpoint.saver import Saver
 from stoker.train.workers.copies import ReplicaPart
 from stoker.train.workers.group import Group
 
-# A worker that has not written its few bytes by then never will.
+# A worker that has not written its few bytes after this time never will.
 _PATIENCE_S = 600.0
 _LOOK_S = 0.005
-# A worker on another machine uploads it.
+# Look for the part elsewhere this often: a worker on another machine uploads it.
 _LOOK_ELSEWHERE_S = 1.0
 
 
@@ -79,7 +79,7 @@ class ChiefSaver(Saver):
 
 
 class WorkerSaver(Saver):
-    """The saver of a worker that is not the chief: writes its own parts, and reads what the chief reads."""
+    """The saver of a worker that is not the chief: it writes its own parts, and reads what the chief reads."""
 
     def __init__(
         self, checkpoint: Checkpoint, variables: Mapping[str, Variable], fingerprint: str, *, group: Group
@@ -117,7 +117,7 @@ def read_chosen(checkpoint: Checkpoint, group: Group) -> Saved | None:
     """On a worker that is not the chief: read the checkpoint from which the chief resumes.
 
     Raises:
-        CheckpointError: it cannot be read here.
+        CheckpointError: the checkpoint cannot be read here.
     """
     name = group.ask_chief(lambda: None)
     if name is None:

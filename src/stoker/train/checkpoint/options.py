@@ -2,7 +2,7 @@
 
 stoker.fit(model, x, y, epochs=100, checkpoint=stoker.Checkpoint("runs/today", every="5min", keep=3))
 
-The same call after a crash goes on from the newest good checkpoint and ends with the same bits.
+After a crash, the same call continues from the newest good checkpoint and ends with the same bits.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CheckpointOptionError(UsageError, ValueError):
 
 
 class CheckpointWarning(UserWarning):
-    """Something was lost but training goes on: a damaged file, a callback that cannot be restored."""
+    """Something was lost, but training continues: a damaged file, a callback that cannot be restored."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Checkpoint:
 
     @classmethod
     def of(cls, value: str | os.PathLike[str] | Checkpoint) -> Checkpoint:
-        """What a `checkpoint=` argument means: options as they are, or a directory with the defaults."""
+        """Turn a `checkpoint=` argument into options: options stay as they are, a directory gets the defaults."""
         return value if isinstance(value, Checkpoint) else cls(value)
 
     @property
@@ -76,14 +76,14 @@ class Checkpoint:
 
     @property
     def local_directory(self) -> Path:
-        """Where checkpoints are written: the directory, or for a URL one on this machine that belongs to it."""
+        """The local directory for checkpoints: the directory itself or, for a URL, one that belongs to the URL."""
         if self.is_elsewhere:
             return storage.folder_of(user_cache("checkpoints"), os.fspath(self.directory))
         return Path(self.directory)
 
     @property
     def name(self) -> str:
-        """The directory, as messages show it."""
+        """The directory as messages show it."""
         where = os.fspath(self.directory)
         return storage.show_url(where) if self.is_elsewhere else where
 

@@ -1,4 +1,4 @@
-"""A tree of plain values as JSON, with the arrays and bytes in it set aside to be stored as arrays.
+"""Packs a tree of plain values into JSON, and sets the arrays and bytes in it aside to be stored as arrays.
 
 Numbers, text, None, lists, tuples, dicts with text keys, NumPy arrays and scalars, and bytes come back as they were.
 """
@@ -16,12 +16,12 @@ _TAG = "__stoker__"
 
 
 def pack(value: object, arrays: dict[str, Array], where: str = "progress") -> object:
-    """The JSON-able form of `value`; arrays are added to `arrays` under names that begin with `where`.
+    """Return `value` in a form that JSON takes; its arrays go into `arrays` under names that begin with `where`.
 
     Raises:
-        TypeError: something in it cannot be stored; the message says where it is.
+        TypeError: a value cannot be stored; the message says where it is.
     """
-    # np.float64 is a float as well, and comes back as what it was.
+    # np.float64 is also a float, and must come back as np.float64.
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, np.generic)):
         return value
     if isinstance(value, Mapping):
@@ -36,7 +36,7 @@ def pack(value: object, arrays: dict[str, Array], where: str = "progress") -> ob
         return {_TAG: "bytes", "name": _set_aside(np.frombuffer(bytes(value), np.uint8), arrays, where)}
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind not in "OUSMm":
         tag = "scalar" if isinstance(value, np.generic) else "array"
-        # A copy: the file is written later, the value may change before.
+        # A copy, since the file is written later and the value may change before.
         return {_TAG: tag, "name": _set_aside(np.array(value, order="C"), arrays, where)}
     raise TypeError(
         f"{where}: {type(value).__name__} cannot be stored; use numbers, text, lists, dicts, bytes or NumPy arrays"
@@ -44,7 +44,10 @@ def pack(value: object, arrays: dict[str, Array], where: str = "progress") -> ob
 
 
 def _set_aside(array: Array, arrays: dict[str, Array], where: str) -> str:
-    """Store the array under a free name, and return it: the key "a/b" and the key "b" in "a" want the same name."""
+    """Store the array under a free name and return the name.
+
+    The key "a/b" and the key "b" in "a" want the same name.
+    """
     while where in arrays:
         where += "'"
     arrays[where] = array
@@ -52,7 +55,7 @@ def _set_aside(array: Array, arrays: dict[str, Array], where: str) -> str:
 
 
 def unpack(value: object, arrays: Mapping[str, Array]) -> Any:
-    """What `pack` was given."""
+    """Return the value that `pack` was given."""
     if isinstance(value, list):
         return [unpack(item, arrays) for item in value]
     if not isinstance(value, dict):

@@ -43,7 +43,7 @@ from stoker.train.workers.copies import part_name
 from stoker.train.workers.group import Group
 from stoker.train.workers.shares import Share
 
-# What every version has saved of a run, as what.
+# The fields that every version has saved of a run, and their types.
 _PROGRESS: dict[str, type | tuple[type, ...]] = {
     "plan": dict,
     "pace": dict,
@@ -55,10 +55,10 @@ _PROGRESS: dict[str, type | tuple[type, ...]] = {
 }
 
 
-# When the first checkpoint is due at the latest. Intervals then double until they are as long as `every`, so that a
-# run that is killed early loses at most half of its time.
+# The first checkpoint is due after this time at the latest. The intervals then double until they are as long as
+# `every`, so that a run that is killed early loses at most half of its time.
 FIRST_SAVE_S = 5.0
-# Until then, training is held up for at most one part in so many.
+# Until then, saving holds up training for at most one part in this many.
 _WORK_PER_SAVE = 50
 
 
@@ -70,7 +70,7 @@ class EarlySaves:
         self._timer = Every(seconds=FIRST_SAVE_S)
 
     def due(self) -> bool:
-        """Whether it is time; never, once intervals are as long as `every`."""
+        """Whether it is time to save; never, once intervals are as long as `every`."""
         return self._timer.seconds is not None and self._timer.seconds < self._every_s and self._timer.due()
 
     def mark(self, held_up_s: float) -> None:
@@ -81,7 +81,7 @@ class EarlySaves:
 
 
 class RunProgress(TypedDict):
-    """Where a run was, apart from its variables."""
+    """The position and progress of a run, apart from its variables."""
 
     step: int
     epoch: int
@@ -98,12 +98,12 @@ class RunProgress(TypedDict):
 
 
 class Resume:
-    """A run's checkpoints: the one it goes on from, and those it writes."""
+    """A run's checkpoints: the one from which it resumes, and those that it writes."""
 
     def __init__(
         self, checkpoint: Checkpoint, group: Group | None = None, share: Share | None = None
     ) -> None:
-        """Takes the directory and reads the newest good checkpoint; of a job's workers the chief does.
+        """Take the directory and read the newest good checkpoint. In a job, the chief does so.
 
         Raises:
             CheckpointError: the directory is in use or cannot be written.
@@ -111,7 +111,8 @@ class Resume:
         self.checkpoint = checkpoint
         self.group = group or Group()
         self._apart = share is not None and share.apart
-        # Where workers have a place each, it is saved with the worker; or found by counting, without its iterator.
+        # If each worker has a place of its own, it is saved with the worker; or it is found by counting, without the
+        # iterator.
         self._own_place = self._apart and share is not None and not share.again
         self._saver: Saver | None = None
         self._early = EarlySaves(checkpoint.every_seconds)
@@ -143,18 +144,18 @@ class Resume:
 
     @property
     def progress(self) -> RunProgress | None:
-        """Where the run was; None if there is nothing to resume."""
+        """The run's progress in the checkpoint; None if there is nothing to resume."""
         return None if self._saved is None else cast(RunProgress, self._saved.progress)
 
     def pin_plan(self, plan: Plan) -> Plan:
-        """Fill in what this call leaves open with what an earlier process of this run decided."""
+        """Fill in the fields that this call leaves open with the decisions of an earlier process of this run."""
         if self.progress is None:
             return plan
         self._check_progress()
         decided = self.progress["plan"]
         return replace(
             Plan(feed=decided["feed"], jit=decided["jit"], figures=decided["figures"]),
-            # Checkpoints of versions that did not fuse do not say so.
+            # Checkpoints of versions that did not fuse have no such field.
             fused=plan.fused if plan.fused is not None else bool(decided.get("fused")),
             reasons=("as the checkpoint has it",),
             feed=plan.feed or decided["feed"],
@@ -167,12 +168,12 @@ class Resume:
         """Give the variables the saved values.
 
         Args:
-            state: what is trained; all of its variables exist by now.
+            state: the state of what is trained, all of whose variables exist by now.
             graphs: the traced steps, which may use variables that `state` lacks.
-            fingerprint: readable text; a checkpoint must have the same to be resumed.
+            fingerprint: readable text, which must equal that of the checkpoint.
 
         Raises:
-            CheckpointError: the checkpoint is of another model, or of a run with other arguments.
+            CheckpointError: the checkpoint belongs to another model, or to a run with other arguments.
         """
         self._state = state
         traced = list(graphs)
@@ -206,8 +207,8 @@ class Resume:
         """Restore everything but the variables; call it after the hooks that reset state.
 
         Args:
-            epoch_steps: moved to its place; None when no more data is wanted.
-            callbacks: get back what they remember.
+            epoch_steps: moved to its saved place; None if no more data is wanted.
+            callbacks: get their state back.
         """
         found = self._saved
         assert found is not None
@@ -215,7 +216,7 @@ class Resume:
         self._put_into_variables(found)
         restore_callbacks(_drop_progress_bars(callbacks), progress["callbacks"])
         if epoch_steps is not None:
-            # The order matters: the epochs are repeated from the random state the program began with.
+            # The order matters: the epochs are repeated from the random state with which the program began.
             epoch_steps.repeat_epochs(progress["pace"])
         restore_host_random_state(progress["random"])
         if epoch_steps is not None:
@@ -256,7 +257,7 @@ class Resume:
         wait: bool = False,
         **progress: object,
     ) -> None:
-        """Save now; `progress` is what the epochs know apart from their position."""
+        """Save now; `progress` is the state of the epochs apart from their position."""
         begin = clock.real_ns()
         blobs = {}
         feed = epoch_steps.feed
@@ -269,7 +270,7 @@ class Resume:
         content = {
             **progress,
             "step": step,
-            # The name is that of the first version: files that were written then are read, too.
+            # The name is that of the first version, whose files must remain readable.
             "pace": epoch_steps.position(),
             "callbacks": callbacks_state(_drop_progress_bars(callbacks)),
             "random": host_random_state(),
@@ -285,7 +286,7 @@ class Resume:
         return self._saver
 
     def close(self, error: BaseException | None = None) -> None:
-        """Wait for what is being written and release the directory.
+        """Wait for the current write and release the directory.
 
         Raises:
             CheckpointError: the last write failed, and there is no `error` that matters more.
@@ -314,9 +315,9 @@ def _warn_of_random_ops(graph: Graph) -> None:
 
 
 def _list_variables_in_order(graph: Graph) -> list[Variable]:
-    """A graph's variables in the order of tracing: `graph.variables` comes from a set, in another order every time.
+    """Return a graph's variables in the order of tracing; `graph.variables` has them in the random order of a set.
 
-    Without the size of a batch's parts, which the plan says.
+    The size of a batch's parts is left out, because the plan holds it.
     """
     saved = [one for one in graph.variables if not one.name.startswith(PART_SIZE)]
     by_handle = {id(variable.handle): variable for variable in saved}

@@ -1,4 +1,4 @@
-"""The newest good checkpoint of a directory, read and checked once: all a run needs to go on from it."""
+"""The newest good checkpoint of a directory, read and checked once: all that a run needs to resume from it."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ WAY_OUT = "give another directory, or delete this one to start over"
 
 
 class Saved:
-    """What one checkpoint holds, in memory."""
+    """The contents of one checkpoint, in memory."""
 
     def __init__(self, contents: files.Contents) -> None:
         self.path = contents.index.path
         details = contents.index.details
         self.step = int(details["step"])
         self.fingerprint = str(details["fingerprint"])
-        # Version 0.1 numbered all copies, the first one too.
+        # Version 0.1 numbered all copies, including the first one.
         found = _select(contents, VARIABLE)
         self.variables = {name.removesuffix("@0"): array for name, array in found.items()}
-        # Files of version 0.1 do not say it, and have copies where these have parts.
+        # Files of version 0.1 do not say this, and have copies where later files have parts.
         self.replicas = int(details.get("replicas") or _count_replicas(self.variables))
         self._in_parts = {
             whole_name(name) for name in self.variables if "@" in name and "replicas" in details
@@ -42,7 +42,7 @@ class Saved:
             raise TypeError("progress must be a dict")
 
     def demand_same_run(self, variables: Mapping[str, Variable], fingerprint: str) -> None:
-        """Raise a `CheckpointError` if this is of another model, or of a run with other arguments."""
+        """Raise a `CheckpointError` if this belongs to another model, or to a run with other arguments."""
         here = {whole_name(name): (one.dtype.name, tuple(one.shape)) for name, one in variables.items()}
         there = {
             whole_name(name): (array.dtype.name, tuple(array.shape)) for name, array in self.variables.items()
@@ -58,24 +58,24 @@ class Saved:
             )
 
     def put_into(self, variables: Mapping[str, Variable], replicas: int = 1) -> None:
-        """Give the variables the saved values; `replicas` is how many there are now."""
+        """Give the variables the saved values; `replicas` is the current number of replicas."""
         for name, variable in variables.items():
             divided = isinstance(variable, ReplicaPart) or whole_name(name) in self._in_parts
             anew = replicas != self.replicas and divided
             variable.assign(self._divide_anew(name) if anew else self.variables[name])
 
     def _divide_anew(self, name: str) -> Array:
-        """The values for another number of replicas: the first one takes over the parts of all."""
+        """Return the values for another number of replicas: the first replica takes over the parts of all."""
         whole = whole_name(name)
         parts = [array for other, array in self.variables.items() if whole_name(other) == whole]
         return sum(parts[1:], parts[0]) if name == whole else parts[0] * 0
 
 
 def read(path: Path) -> Saved:
-    """A checkpoint, with what the other workers of a job wrote for it.
+    """Read a checkpoint, including the files that the other workers of a job wrote for it.
 
     Raises:
-        DamagedFile: this file, or one of the other workers', is missing or damaged.
+        DamagedFile: this file, or that of another worker, is missing or damaged.
     """
     contents = files.read(path)
     try:
@@ -100,12 +100,12 @@ def _read_part(path: Path, known: Mapping[str, object]) -> dict[str, Array]:
 def find_newest(
     directory: CheckpointDirectory, damaged: set[Path], before: int | None = None
 ) -> Saved | None:
-    """The newest checkpoint that can be read; None if there is none.
+    """Return the newest checkpoint that can be read; None if there is none.
 
     Args:
-        directory: where they are.
-        damaged: those found damaged are added; each is spoken of once.
-        before: only checkpoints of steps below this one, for a run that goes back behind a spike.
+        directory: where the checkpoints are.
+        damaged: gets the files that are found damaged, so that each is reported once.
+        before: look only at checkpoints of steps below this one, for a run that rewinds behind a spike.
     """
     if directory.bucket is not None:
         directory.bucket.pull(before)
@@ -139,7 +139,7 @@ _Kinds = Mapping[str, tuple[str, tuple[int, ...]]]
 
 
 def _differences(here: _Kinds, saved: _Kinds) -> list[str]:
-    """The differences, one line each: type or shape first, since a changed layer shifts many names."""
+    """Return the differences, one line each. A type or shape comes first, since a changed layer shifts many names."""
     shared = [name for name in here if name in saved and here[name] != saved[name]]
     lines = [f"{name} is {_describe(saved[name])} there, {_describe(here[name])} here" for name in shared]
     lines += [

@@ -14,13 +14,13 @@ from stoker.logs import LOGGER
 from stoker.tf_internals.types import Model
 
 FILE = "model.keras"
-# What Keras raises for a model that cannot be saved, such as one without get_config.
+# The errors that Keras raises for a model that cannot be saved, such as one without get_config.
 _CANNOT_SAVE = (NotImplementedError, TypeError, ValueError, AttributeError, RuntimeError, OSError)
 
 
 @announced.region(announced.SAVE)
 def save_model(model: Model, directory: str | os.PathLike[str]) -> Path | None:
-    """Write the model as it is now; None if Keras cannot save it, which does not fail the training."""
+    """Write the model as it is now. Return None if Keras cannot save it, which does not fail the training."""
     target = Path(directory).expanduser().absolute() / FILE
     unfinished = target.with_name(f".{FILE}.{os.getpid()}.keras")
     try:

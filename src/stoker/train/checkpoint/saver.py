@@ -1,4 +1,4 @@
-"""The saver of one training run: copies the variables, writes them in the background, and restores them.
+"""The saver of one training run: it copies the variables, writes them in the background, and restores them.
 
     with Saver(Checkpoint("runs/today"), named_variables(model), fingerprint) as saver:
         progress = saver.restore() or {"step": 0}
@@ -6,8 +6,8 @@
         if saver.due(step):
             saver.save(step, {"step": step})
 
-`save` takes as long as a copy of the variables into memory that is allocated once; everything else (checksums, disk)
-is done by a thread. While that thread still writes or uploads, no new save is due: training waits for neither.
+`save` takes as long as a copy of the variables into memory that is allocated once; a thread does everything else
+(checksums, disk). While that thread writes or uploads, no new save is due: training waits for neither.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from stoker.train.checkpoint.saved import BLOB, PROGRESS, VARIABLE, Saved
 class BackgroundWriter:
     """Runs one job at a time in a thread.
 
-    Every job has its own thread and is not a daemon: a program that ends without closing still gets its file
+    Every job has its own thread, which is not a daemon: a program that ends without closing still gets its file
     finished, and one that closes waits for nothing else.
     """
 
@@ -49,10 +49,10 @@ class BackgroundWriter:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, job: Callable[[], None]) -> None:
-        """Run `job` in the background; the one before must have ended.
+        """Run `job` in the background; the previous job must have ended.
 
         Raises:
-            CheckpointError: the one before failed.
+            CheckpointError: the previous job failed.
         """
         self.wait()
         self._thread = threading.Thread(target=self._run, args=(job,), name="stoker-checkpoint")
@@ -81,7 +81,7 @@ class BackgroundWriter:
         """Wait for the last job.
 
         Raises:
-            CheckpointError: it failed.
+            CheckpointError: the job failed.
         """
         if self._thread is not None:
             self._thread.join()
@@ -90,16 +90,16 @@ class BackgroundWriter:
 
 
 class Saver:
-    """One per training run; the directory is its own until `close`.
+    """The saver of one training run, which owns the directory until `close`.
 
-    `replicas` is how many there are of what is trained, in all processes together.
+    `replicas` is the number of replicas in all processes together.
 
     Args:
-        checkpoint: where, how often, how many.
-        variables: what is saved, by names that are the same in every process of the run.
+        checkpoint: where, how often and how many checkpoints to save.
+        variables: the variables to save, by names that are the same in every process of the run.
         fingerprint: readable text, equal for two calls that may resume from each other's checkpoints.
-        directory: if it was taken already.
-        damaged: files in it that are known to be.
+        directory: the directory, if it was already taken.
+        damaged: files in the directory that are known to be damaged.
         owned: False leaves the directory to another process.
 
     Raises:
@@ -137,7 +137,7 @@ class Saver:
         self._every = Every(steps=checkpoint.every_steps, seconds=checkpoint.every_seconds)
 
     def due(self, step: int) -> bool:
-        """Whether it is time to save, and nothing is being written.
+        """Whether it is time to save and nothing is being written.
 
         Raises:
             CheckpointError: the last write failed.
@@ -161,13 +161,13 @@ class Saver:
         """Copy the variables now and write them in the background.
 
         Args:
-            step: of the whole run; it names the file.
+            step: the step of the whole run, which names the file.
             progress: plain values, NumPy arrays and bytes, nested as you like; `restore` returns it.
-            blobs: bytes that are kept apart; `restore` puts them into `self.blobs`.
-            wait: until what is being written is done, and then for this one.
+            blobs: bytes to store separately; `restore` puts them into `self.blobs`.
+            wait: whether to wait for the current write, and then for this one.
 
         Returns:
-            False when nothing was saved because the one before is still being written.
+            False if nothing was saved because the previous checkpoint is still being written.
 
         Raises:
             CheckpointError: the last write failed, or this one (`wait`).
@@ -205,7 +205,7 @@ class Saver:
 
     def _copy_variables(self) -> None:
         for name, variable in self._own_variables():
-            # On a CPU this is a view of the live weights: the copy is what makes it a snapshot.
+            # On a CPU this is a view of the live weights; copying it makes the snapshot.
             value = np.asarray(variable.numpy())
             copy = self._copies.get(name)
             if copy is None or copy.shape != value.shape:
@@ -225,13 +225,13 @@ class Saver:
         """Restore the variables from the newest good checkpoint.
 
         Args:
-            before: only checkpoints of steps below this one.
+            before: look only at checkpoints of steps below this one.
 
         Returns:
-            The `progress` saved with it; None when there is no checkpoint.
+            The `progress` saved with the checkpoint; None if there is no checkpoint.
 
         Raises:
-            CheckpointError: the checkpoint is of another model or of a run with other arguments.
+            CheckpointError: the checkpoint belongs to another model, or to a run with other arguments.
         """
         found = self.newest(before)
         if found is None:
@@ -240,7 +240,7 @@ class Saver:
         return found.progress
 
     def newest(self, before: int | None = None) -> Saved | None:
-        """The newest good checkpoint, read."""
+        """Return the newest good checkpoint, read."""
         self._writer.wait()
         return self._find(before)
 
@@ -252,7 +252,7 @@ class Saver:
         """Give the variables the values of a checkpoint.
 
         Raises:
-            CheckpointError: it is of another model or of a run with other arguments.
+            CheckpointError: the checkpoint belongs to another model, or to a run with other arguments.
         """
         found.demand_same_run(self._variables, self._fingerprint)
         found.put_into(self._variables, self.replicas)

@@ -1,4 +1,4 @@
-"""A step of the user's own, its losses, metrics and gradients added up over the parts of a batch."""
+"""A step of the user's own whose losses, metrics and gradients are added up over the parts of a batch."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from stoker.tf_internals.types import Model, Nest, Tensor
 from stoker.train.custom.updating import Logs
 from stoker.train.execution.parts import Computed, PartSize, add_up, own_floats
 
-# Takes a tape to record on and some rows; gives losses, metrics and the total of the losses, as means over these rows.
+# Takes a tape to record on and some rows; returns the losses, the metrics and the total loss, as means over these rows.
 Forward = Callable[[tf.GradientTape, Nest], tuple[Logs, Logs, Tensor]]
 
 
 class StepInParts(NamedTuple):
-    """What a step computes of a batch."""
+    """The result of a step for a batch."""
 
     losses: Logs
     metrics: Logs
@@ -33,15 +33,15 @@ def add_up_step(
     *,
     compiled: bool,
 ) -> StepInParts:
-    """In graph: what a step computes, as means over the batch.
+    """In graph: return the result of a step, as means over the batch.
 
     Args:
-        batch: of a replica.
-        size: that of a part.
+        batch: the batch of a replica.
+        size: the size of a part.
         forward: the step.
-        find_slopes: takes a tape and a part's share of the total; gives the gradients to be added up.
-        models: whose own state a step may move.
-        compiled: whether XLA compiles what is computed of a part.
+        find_slopes: takes a tape and a part's share of the total; returns the gradients to add up.
+        models: the models whose own state a step may change.
+        compiled: whether XLA compiles the computation of a part.
     """
     names: list[tuple[list[str], list[str]]] = []
 

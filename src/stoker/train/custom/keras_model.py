@@ -1,8 +1,9 @@
 """A compiled Keras model as a program: on one replica by its own steps, on several through the trainer's update.
 
-On several replicas Keras' `train_step` leaves the sum to the optimizer, which adds gradients one collective a variable,
-clips on each replica alone and looks for infinities on the first one only. Here the same loss and the same metrics go
-through the one sum and the one update of `step`. A `train_step` of the model's own would be left out, so it is refused.
+On several replicas, Keras' `train_step` leaves the sum to the optimizer. That adds up gradients with one collective per
+variable, clips on each replica alone and looks for infinities only on the first one. Here, the same loss and the same
+metrics go through the one sum and the one update of `step`. This would bypass a `train_step` of the model's own, so
+such a model is refused.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from stoker.train.workers.group import Group, is_replicated
 
 
 def keras_program(model: Model) -> TrainingProgram:
-    """The program of a compiled model on one replica."""
+    """Return the program of a compiled model on one replica."""
     return TrainingProgram(
         KerasLoops(model), KerasCourse(model), CheckpointedState(model), uses_own_evaluate=True
     )
@@ -48,7 +49,7 @@ class KerasLoops(StepLoops):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model, Group())
-        # A strategy's variables are of its own kind, even where it has one replica.
+        # Variables made under a strategy have a type of their own, even if the strategy has one replica.
         strategy = strategy_of(model)
         self.fuses = strategy is None
         self.replicated = not self.fuses and not is_replicated(strategy)
@@ -75,7 +76,7 @@ class KerasLoops(StepLoops):
             return "the model was made under a strategy"
         if not supports_xla(self.model):
             return "a layer of the model does not support XLA"
-        # compile() turns "auto" into False on a machine with CPUs only, so False says nothing there.
+        # compile() turns "auto" into False on a machine with CPUs only, so False says nothing on such a machine.
         if not fused_update.on_processors() and not self.model.jit_compile:
             return "the model was compiled with jit_compile=False"
         return None
@@ -92,7 +93,7 @@ class KerasLoops(StepLoops):
 
 
 class KerasCourse(TrainingCourse):
-    """Keras' metrics, and the end of its optimizer."""
+    """Resets and reads Keras' metrics, and finishes its optimizer."""
 
     def reset(self) -> None:
         self.model.reset_metrics()
@@ -105,12 +106,12 @@ class KerasCourse(TrainingCourse):
             self.model.optimizer.finalize_variable_values(self.model.trainable_weights)
 
 
-# Of losses that are means over rows, those of the replicas make that of the batch, each with its rows.
+# Losses that are means over rows: the replicas' means, weighted by their rows, make that of the batch.
 _REDUCTIONS = ("sum_over_batch_size", "mean", "auto")
 
 
 class KerasSteps(TracedSteps):
-    """The steps of a compiled model, on all replicas of the strategy it was made under."""
+    """The steps of a compiled model, on all replicas of the strategy under which it was made."""
 
     updates_last = True
 
@@ -129,22 +130,22 @@ class KerasSteps(TracedSteps):
         return super().parts_refusal or parted_step.find_refusal(self.callback_model)
 
     def serves(self, model: Model) -> bool:
-        """Whether these are still the model's steps: its optimizer may have been replaced."""
+        """Whether these are still the model's steps; its optimizer may have been replaced."""
         return self.optimizers["model"] is getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
     def build(self, batch: Nest) -> None:
-        """Create all variables, including the metrics': under a strategy they cannot be created on a replica."""
+        """Create all variables, including those of the metrics: under a strategy, a replica cannot create them."""
         if self._update_state is None:
             with tf.init_scope(), self.replicas.scope():
                 keras_training.build(self.model, take_first_part(batch))
         super().build(batch)
         scaled = self.model.optimizer
         if isinstance(scaled, keras.optimizers.LossScaleOptimizer):
-            # The scale is where the model, its checkpoints and callbacks look for it.
+            # Keep the scale where the model, its checkpoints and its callbacks look for it.
             self.update_state.parts["model"].update.scaler = KerasLossScaler(scaled)
 
     def train_step(self, batch: Nest) -> Logs:
-        """One training step, as Keras does it."""
+        """Run one training step, as Keras does it."""
         size = self._part_size
         if size is not None:
             self._train_in_parts(batch, size)
@@ -169,19 +170,19 @@ class KerasSteps(TracedSteps):
         self.apply(done.gradients, done.loss, "model")
 
     def test_step(self, batch: Nest) -> Logs:
-        """One test step: metrics only."""
+        """Run one test step, which only updates metrics."""
         self._measure(batch, *self._forward_pass(batch, training=False))
         return {}
 
     def _forward_pass(self, batch: Nest, *, training: bool) -> tuple[Tensor, Tensor]:
-        """The loss of a forward pass, and its predictions."""
+        """Return the loss of a forward pass, and its predictions."""
         return keras_training.forward(self.model, batch, training=training)
 
     def _measure(self, batch: Nest, loss: Tensor, predicted: Tensor) -> None:
         """Update the metrics with a forward pass."""
         x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         rows = row_count(x)
-        # A replica without rows has a mean over nothing.
+        # The mean of a replica without rows is NaN.
         own = tf.where(rows > 0, loss, tf.zeros_like(loss))
         keras_training.loss_tracker(self.model).update_state(own, sample_weight=rows)
         self.model.compute_metrics(x, y, predicted, sample_weight=weights)
@@ -191,7 +192,10 @@ class KerasSteps(TracedSteps):
 
 
 def keras_replicas_program(model: Model, division: Division | None = None) -> TrainingProgram:
-    """The program of a compiled model on several replicas; its state and results equal those of a single replica."""
+    """Return the program of a compiled model on several replicas.
+
+    Its state and results equal those of a single replica.
+    """
     steps = traces_of(model).keep_owned(KerasSteps, lambda one: one.serves(model), model)
     if division is not None:
         division.apply(steps)
@@ -215,7 +219,7 @@ class KerasReplicaLoops(TrainerLoops):
 
 
 class KerasReplicaCourse(TrainingCourse):
-    """Keras' metrics, copy by copy, and the end of its optimizer."""
+    """Resets Keras' metrics, copy by copy, and finishes its optimizer."""
 
     def __init__(self, steps: KerasSteps) -> None:
         super().__init__(steps.callback_model)
@@ -275,7 +279,7 @@ def _check(model: Model) -> None:
 
 
 def _masks(predicted: Tensor) -> list[Tensor]:
-    """The masks that Keras attached to tensors, which are lost when the tensors leave a function."""
+    """Return the masks that Keras attached to tensors, which are lost when the tensors leave a function."""
     return [keras_layers.mask_of(one) for one in keras.tree.flatten(predicted)]
 
 

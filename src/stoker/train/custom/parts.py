@@ -1,4 +1,4 @@
-"""What a trainer trains: models, each with an optimizer and everything that makes its updates."""
+"""The parts that a trainer trains: models, each with an optimizer and everything that makes its updates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stoker.train.update.replicas import Replicas
 from stoker.train.update.scaling import LossScale, LossScaler, computes_in_float16
 from stoker.train.update.watching import Halt, LossWatch, Spike, Trouble
 
-# What an option must be, and an example for the error.
+# The type that an option must have, and an example for the error.
 _KINDS: tuple[tuple[str, type, str], ...] = (
     ("clip", Clip, "stoker.Clip(global_norm=1.0)"),
     ("rates", Mapping, 'a dict by name pattern such as {"encoder": stoker.Times(0.1)}'),
@@ -35,7 +35,7 @@ _KINDS: tuple[tuple[str, type, str], ...] = (
 
 @dataclass(frozen=True)
 class UpdateOptions:
-    """How updates are made: the options of a trainer, checked."""
+    """The checked options of a trainer, which say how updates are made."""
 
     losses: Mapping[str, Weight] | Balance | None = None
     clip: Clip | None = None
@@ -80,7 +80,7 @@ class TrainedPart:
 
     @property
     def state(self) -> dict[str, Variable]:
-        """The state apart from the model and the optimizer."""
+        """The state of the part apart from the model and the optimizer."""
         found: dict[str, Tensor] = dict(self.watch.variables)
         for piece in (self.update.accumulation, self.update.averages, self.update.scaler):
             if piece is not None:
@@ -96,7 +96,10 @@ def build_parts(
     slowdown: Tensor,
     replicas: Replicas,
 ) -> dict[str, TrainedPart]:
-    """A part for each model; patterns see the paths of all of them, behind the part's name if there are several."""
+    """Return a part for each model.
+
+    Patterns see all paths; if there are several parts, a path begins with the part's name.
+    """
     prefixes = {name: f"{name}/" if len(models) > 1 else "" for name in models}
     variables = {name: [*model.trainable_variables, *extra.get(name, ())] for name, model in models.items()}
     paths = [f"{prefixes[name]}{path_of(one)}" for name, listed in variables.items() for one in listed]
@@ -153,7 +156,7 @@ def name_each(given: object, kind: type, option: str) -> dict[str, Any]:
 
 
 def common_strategy(models: Mapping[str, Model]) -> Strategy:
-    """The strategy under which the models were made."""
+    """Return the strategy under which the models were made."""
     found = {id(model.distribute_strategy): model.distribute_strategy for model in models.values()}
     if len(found) > 1:
         raise ArgumentError(
@@ -168,7 +171,7 @@ def common_strategy(models: Mapping[str, Model]) -> Strategy:
 
 
 class UpdateState:
-    """The parts with their updates, the balancing of losses, the means of the epoch, and what went wrong."""
+    """The parts with their updates, the weights of the losses, the means of the epoch, and any trouble."""
 
     def __init__(
         self,
@@ -180,10 +183,10 @@ class UpdateState:
         loss_names: Sequence[str],
         log_names: Iterable[str],
     ) -> None:
-        """loss_names: of a step that leaves the update to the trainer; empty for one that has full control."""
+        """loss_names: the losses of a step that leaves the update to the trainer; empty for one with full control."""
         self.halt = Halt()
         self._watched = options.checks_losses
-        # A factor on all rates, lowered after spikes.
+        # A factor on all rates, which is lowered after spikes.
         self.slowdown = tf.Variable(1.0, trainable=False)
         self.steps = tf.Variable(0, trainable=False, dtype=tf.int64)
         with replicas.scope():
@@ -195,7 +198,7 @@ class UpdateState:
 
     @property
     def variables(self) -> dict[str, Variable]:
-        """The variables for checkpoints, by names that do not depend on the process."""
+        """The variables for checkpoints, by names that are the same in every process."""
         found = {
             "slowdown": self.slowdown,
             "steps": self.steps,
@@ -231,7 +234,7 @@ class UpdateState:
                     self.halt.note(trouble, step, loss)
             counted = tf.logical_not(self.halt.on)
         if any(part.update.scaler is not None for part in self.parts.values()):
-            # A step that overflowed made no update: its loss says nothing.
+            # A step that overflowed made no update, so its loss says nothing.
             counted &= tf.reduce_all([tf.math.is_finite(value) for value in logs.values()])
         self.steps.assign(step + tf.cast(going, tf.int64))
         return self.means.add(logs, rows, counted, self.halt.on if self._watched else None)

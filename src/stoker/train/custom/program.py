@@ -35,7 +35,7 @@ class Division:
 
     Attributes:
         apart: whether each worker reads different rows.
-        rate_factor: what all learning rates are multiplied by; 1 on one replica.
+        rate_factor: the factor on all learning rates; 1 on one replica.
     """
 
     apart: bool = False
@@ -49,7 +49,7 @@ class Division:
 
 @dataclass
 class Journal:
-    """What went wrong in a run and what was evaluated between epochs."""
+    """The events of a run that went wrong, and the results of its evaluations between epochs."""
 
     events: list[TrainingEvent] = field(default_factory=list)
     evaluations: list[dict[str, float]] = field(default_factory=list)
@@ -63,7 +63,7 @@ def trainer_program(
     evaluate_every: int | None = None,
     verbose: Verbose = 2,
 ) -> TrainingProgram:
-    """The program of a `stoker.Trainer`."""
+    """Return the program of a `stoker.Trainer`."""
     if division is not None:
         division.apply(trainer)
     return TrainingProgram(
@@ -77,7 +77,7 @@ class TrainerLoops(StepLoops):
     """Loops of a trainer's steps."""
 
     def __init__(self, trainer: TracedSteps, *, unwraps: bool = True) -> None:
-        """`unwraps`: a step gets `x` alone where only `x` was given, not a tuple of it."""
+        """`unwraps`: if only `x` was given, a step gets `x` itself, not a tuple of it."""
         super().__init__(trainer.callback_model, trainer.replicas.group)
         self.trainer = trainer
         self.replicated = trainer.replicas.distributed
@@ -99,7 +99,7 @@ class TrainerLoops(StepLoops):
             compiled = jit != "none" and kind == "train_step" and self.jit_refusal() is None
             jit, closing = "none", self._results()
         if cut is not None and kind == "train_step":
-            # XLA compiles what is computed of a part.
+            # XLA compiles the computation of a part.
             size, compiled, jit = part_size_of(self.model, cut), compiled or jit in ("loop", "step"), "none"
         if compiled or size is not None:
             step = self._step("run_train_step", compiled=compiled, size=size)
@@ -126,7 +126,10 @@ class TrainerLoops(StepLoops):
         return self.trainer.exchanges_inside if self.replicated else None
 
     def _step(self, name: str, **options: Any) -> Step:
-        """A step of the trainer. Compiled loops are kept for the model's next run: they must not keep it alive."""
+        """Return a step of the trainer that does not keep the trainer alive.
+
+        Compiled loops are kept for the model's next run.
+        """
         owner = weakref.ref(self.trainer)
         unwraps = self._unwraps
 
@@ -137,7 +140,7 @@ class TrainerLoops(StepLoops):
         return run
 
     def _results(self) -> Callable[[], Logs]:
-        """The logs, computed once after the last step of a call: at every step they would slow replicas down."""
+        """Return a function for the logs that runs once, after a call's last step: at every step it would be slow."""
         owner = weakref.ref(self.trainer)
 
         def results() -> Logs:
@@ -149,7 +152,7 @@ class TrainerLoops(StepLoops):
 
 
 class TrainerState(CheckpointedState):
-    """The state of models and trainer, and what happened so far."""
+    """The state of models and trainer, and the run's events so far."""
 
     def __init__(self, trainer: TracedSteps, journal: Journal) -> None:
         super().__init__(trainer.callback_model)
@@ -170,7 +173,7 @@ class TrainerState(CheckpointedState):
 
 
 class TrainerCourse(TrainingCourse):
-    """Deals on the host with what a trainer's steps noted."""
+    """Handles on the host what a trainer's steps noted."""
 
     def __init__(
         self, trainer: TracedSteps, journal: Journal, *, evaluate_every: int | None, verbose: Verbose
@@ -193,7 +196,7 @@ class TrainerCourse(TrainingCourse):
     def validation_scope(self) -> Iterator[None]:
         """Use the averaged weights, if there are any, and leave the training's own metrics untouched."""
         trainer = self.trainer
-        # Copy by copy: under a strategy, reading a metric adds up all of them.
+        # Save them copy by copy: under a strategy, reading a metric adds up all copies.
         variables = [one.value for metric in trainer.metrics for one in metric.variables]
         kept = [(copy, copy.numpy()) for variable in variables for copy in copies_of(variable)]
         trainer.reset_test_means()
@@ -221,7 +224,7 @@ class TrainerCourse(TrainingCourse):
         recoveries = sum(event["event"] == "recovery" for event in self.events)
         if spike is not None and recoveries < spike.retries:
             self._note("recovery", trouble, step, loss)
-            # The checkpoint may be older than the last time the rate was lowered.
+            # The checkpoint may be from before the last time the rate was lowered.
             self._slowdown = float(self.trainer.update_state.slowdown)
             return "rewind"
         done = "training stops with the weights from before it"
@@ -256,7 +259,7 @@ class TrainerCourse(TrainingCourse):
         self.events.append({"event": event, "reason": reason, "step": step, "loss": loss})
 
     def _complete(self, more: TrainingEvent) -> None:
-        """Add the outcome to the last event, and print it."""
+        """Add the outcome to the last event, and print the event."""
         event = self.events[-1]
         event.update(more)
         if self._verbose:
@@ -276,5 +279,5 @@ class Models(keras.Model):
 
 
 def _unwrap(batch: Nest) -> Nest:
-    """What the user's step gets: x if only x was given, otherwise the tuple or dict unchanged."""
+    """Return what the user's step gets: x if only x was given, otherwise the tuple or dict unchanged."""
     return batch[0] if isinstance(batch, tuple) and len(batch) == 1 else batch

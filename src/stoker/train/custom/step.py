@@ -1,7 +1,7 @@
 """One step of a trainer: traced on a replica, run on all of them, its results kept in variables.
 
-A step is traced twice. The first time shows what it returns and gives models without weights their weights; then the
-variables of all pieces of the update are made; the second time the updates are traced too.
+A step is traced twice. The first time shows what it returns, and gives models without weights their weights. Then the
+variables of all parts of the update are made. The second time traces the updates too.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ class TracedSteps(Updating):
         self.optimizers = optimizers
         self.metrics = list(metrics)
         self.random = keras.random.SeedGenerator(seed)
-        # Compiled loops know by these whose step they hold, without keeping the trainer alive.
+        # Compiled loops use these to identify whose step they hold, without keeping the trainer alive.
         self._identities: dict[Hashable, object] = {}
         self._loss_names: list[str] = []
         self._test_means: RunningMeans | None = None
-        # Whether a traced step has collectives of its own; and, for trials, what its gradients came to.
+        # Whether a traced step has collectives of its own; and, for trials, the size of its gradients.
         self._exchanges = False
         self._size: Tensor = None
 
     def identity(self, jit: str) -> object:
-        """Identifies the step as it would be traced now."""
+        """Return an object that identifies the step as it would be traced now."""
         return self._identities.setdefault((self.apart, self.replicas.rate_factor, jit), object())
 
     @property
     def exchanges_inside(self) -> str | None:
-        """Why the work of a replica cannot be separated from its collectives, or None; known once it was traced."""
+        """Why a replica's work cannot be separated from its collectives, or None; known once the step was traced."""
         if not self.updates_last or self.options.losses is not None:
             return "the step exchanges with the other replicas before it ends"
         layers = [layer for model in self.models.values() for layer in layers_of(model)]
@@ -96,7 +96,7 @@ class TracedSteps(Updating):
         if self._update_state is not None:
             return
         self._check_metrics()
-        # Not inside the scope below: it stops gradient tapes from recording.
+        # This must be outside the scope below, which stops gradient tapes from recording.
         names = self._names_of(self.train_step, batch)
         with tf.init_scope():
             self._update_state = UpdateState(
@@ -119,14 +119,14 @@ class TracedSteps(Updating):
     def run_train_step(
         self, batch: Nest, more: Tensor = None, *, compiled: bool = False, size: PartSize | None = None
     ) -> dict[str, Tensor]:
-        """In graph: one step on all replicas; the epoch's means so far.
+        """In graph: run one step on all replicas; return the epoch's means so far.
 
         Args:
-            batch: that of all replicas, or of this worker's.
-            more: where a stream of unknown length is read, whether it has another batch; then the logs say, under
-                `MORE`, whether all workers' streams have.
+            batch: the batch of all replicas, or of this worker's replicas.
+            more: for a stream of unknown length, whether it has another batch. The logs then say under `MORE` whether
+                all workers' streams have one.
             compiled: whether XLA compiles what a replica does before its collective.
-            size: that of the parts in which a replica takes its rows; None for all at once.
+            size: the size of the parts in which a replica takes its rows; None for all rows at once.
         """
         self.build(batch)
         logs, made, rows, going = self.replicas.run(
@@ -137,7 +137,7 @@ class TracedSteps(Updating):
         return {**self.update_state.account(logs, made, rows), **self._read_each_step(), **going}
 
     def run_alone(self, batch: Nest, *, compiled: bool) -> dict[str, Tensor]:
-        """In graph, for a trial: what a replica runs alone; returns the size of its gradients and loss."""
+        """In graph, for a trial: run what a replica runs alone; return the size of its gradients and loss."""
         self.build(batch)
         if self._size is None:
             with tf.init_scope():
@@ -153,12 +153,12 @@ class TracedSteps(Updating):
             return tf.add_n([tf.reduce_sum(tf.abs(tf.cast(one, tf.float32))) for one in found])
 
         size = self.replicas.run(on_replica, batch, apart=self.apart)
-        # Two ways of computing it are compared by what they leave in variables.
+        # Trials compare two ways of computing a step by what each leaves in variables.
         self._size.assign_add(size)
         return {"size": size}
 
     def run_test_step(self, batch: Nest, more: Tensor = None) -> dict[str, Tensor]:
-        """In graph: one step of a validation on all replicas; its means so far. `more` as in training."""
+        """In graph: run one step of a validation on all replicas; return its means so far. `more` as in training."""
         if self._test_means is None:
             names = self._names_of(self.test_step, batch)
             with tf.init_scope():
@@ -172,12 +172,12 @@ class TracedSteps(Updating):
         return {} if self.replicas.distributed else results_of(self.metrics)
 
     def results(self) -> dict[str, Tensor]:
-        """In graph, after the last step of a call: the metrics, which reading adds up over the replicas."""
+        """In graph, after the last step of a call: return the metrics. Reading them adds them up over the replicas."""
         return results_of(self.metrics) if self.replicas.distributed else {}
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
-        """Inside, the models have their averaged weights: to evaluate, predict, save or export them."""
+        """Inside, the models have their averaged weights, to evaluate, predict, save or export them."""
         parts = list(self.update_state.parts.values())
         averages = [part.update.averages for part in parts if part.update.averages is not None]
         if not averages:
@@ -215,7 +215,7 @@ class TracedSteps(Updating):
 
     @property
     def state(self) -> dict[str, Variable]:
-        """What a checkpoint keeps beside models and optimizers."""
+        """The state that a checkpoint keeps besides models and optimizers."""
         found = {**self.update_state.variables, "random": self.random.state}
         for number, metric in enumerate(self.metrics):
             found.update({f"metric/{number}/{i}": one for i, one in enumerate(metric.variables)})
@@ -259,7 +259,7 @@ class TracedSteps(Updating):
         return shown, moment.made, means.rows, going
 
     def _names_of(self, step: Callable[[Tensor], Logs], batch: Nest) -> list[str]:
-        """The names in a step's logs, found by tracing it without updates."""
+        """Return the names in a step's logs, found by tracing the step without updates."""
         specs = tf.nest.map_structure(_spec_of, batch)
 
         def show_logs(batch: Nest, _: Weight) -> Any:
@@ -284,14 +284,14 @@ class TracedSteps(Updating):
 
 
 def _spec_of(leaf: Tensor) -> TensorSpec:
-    """The spec of a leaf of a batch; a leaf of a distributed dataset holds a tensor for each replica."""
+    """Return the spec of a leaf of a batch. A leaf of a distributed dataset holds a tensor for each replica."""
     if isinstance(leaf, tf.distribute.DistributedValues):
         return tf.type_spec_from_value(leaf)
     return leaf if isinstance(leaf, tf.TypeSpec) else tf.TensorSpec(leaf.shape, leaf.dtype)
 
 
 def holds_collectives(graph: Graph) -> bool:
-    """Whether workers exchange values in a graph, as traced so far, or in a function it calls."""
+    """Whether workers exchange values in a graph, as traced so far, or in a function that it calls."""
     return any(
         op.type.startswith("Collective")
         for one in (graph, *called_graphs(graph))
@@ -300,10 +300,10 @@ def holds_collectives(graph: Graph) -> bool:
 
 
 def takes_training(step: Callable[..., object] | None) -> bool:
-    """Whether a user's step wants to know if it is for training."""
+    """Whether a user's step takes an argument that says if it is for training."""
     return step is not None and "training" in inspect.signature(step).parameters
 
 
 def add_sum(losses: Logs, total: Tensor) -> dict[str, Tensor]:
-    """Losses as logs show them: the sum, and the single ones if there are several."""
+    """Return the losses as logs show them: the sum, and the single losses if there are several."""
     return {"loss": total, **(losses if len(losses) > 1 else {})}

@@ -33,24 +33,24 @@ class Waiting:
 
 @dataclass
 class Moment:
-    """What is known while one step is traced on one replica.
+    """The facts known while one step is traced on one replica.
 
     Attributes:
         weight: how much the replica counts.
-        compiled: whether XLA compiles its part of the step.
-        size: that of the parts in which it takes its rows; None for all rows at once.
+        compiled: whether XLA compiles the replica's part of the step.
+        size: the size of the parts in which the replica takes its rows; None for all rows at once.
     """
 
     weight: Weight
     compiled: bool = False
     size: PartSize | None = None
     waiting: list[Waiting] = field(default_factory=list)
-    # For each update made in the step: its part, its loss over all replicas, and what is wrong with it.
+    # For each update made in the step: its part, its loss over all replicas, and its trouble.
     made: list[dict[str, tuple[Tensor, Tensor]]] = field(default_factory=list)
 
 
 class Updating:
-    """What a step calls to change weights. While a step is only inspected, nothing changes."""
+    """The methods that a step calls to change weights. While a step is only inspected, they change nothing."""
 
     updates_last: bool = False
     """Whether a step makes its update when all else is done: then replicas make one collective of it all."""
@@ -59,7 +59,7 @@ class Updating:
         self.options = options
         self.replicas = replicas
         self._update_state: UpdateState | None = None
-        # Replicas are traced in threads of their own, one step at a time each.
+        # Each replica is traced in a thread of its own, one step at a time.
         self._local = threading.local()
 
     @property
@@ -70,19 +70,19 @@ class Updating:
         return self._update_state
 
     def alone(self, compute: Callable[[], Any]) -> Any:
-        """Run what a replica computes before the collective, compiled by XLA if the step is."""
+        """Run a replica's computation before the collective; XLA compiles it if the step is compiled."""
         if not (self._updating and self._moment.compiled):
             return compute()
-        # A function for every replica that is traced: each has variables of its own in it.
+        # Each traced replica needs its own function, because each has variables of its own in it.
         return tf.function(compute, autograph=False, jit_compile=True)()
 
     @property
     def _part_size(self) -> PartSize | None:
-        """The size of the parts that an update's gradients are added up from; None if it takes all rows at once."""
+        """The size of the parts over which an update's gradients are added up; None if it takes all rows at once."""
         return self._moment.size if self._updating else None
 
     def gradients(self, tape: tf.GradientTape, loss: Tensor, part: str) -> list[Tensor]:
-        """The gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""
+        """Return the gradients of a loss for a part's variables, multiplied by the loss scale if there is one."""
         if not self._updating:
             return []
         if loss.dtype == tf.float16:
@@ -90,8 +90,9 @@ class Updating:
                 "the loss is float16: cast it to float32 inside the tape, a scale would overflow it."
             )
         update = self._find_part(part).update
-        # The slope at the loss is the scale: the same as scaling the loss, and it needs no place in the tape.
-        # So is the replica's weight: a layer that adds up over the replicas, going forward, must do so with it.
+        # The loss scale is the slope at the loss. This equals scaling the loss and needs no place in the tape. The
+        # replica's weight is part of the slope too: a layer that adds up over the replicas in the forward pass must
+        # also do so with it.
         factors = [] if update.scaler is None else [tf.cast(update.scaler.scale, loss.dtype)]
         factors += [tf.cast(self._moment.weight.own, loss.dtype)] if self._weighs else []
         slope = math.prod(factors) if factors else None
@@ -101,7 +102,7 @@ class Updating:
         return [None if out else next(slopes) for out in frozen]
 
     def apply(self, gradients: Sequence[Tensor], loss: Tensor, part: str) -> None:
-        """Update a part's weights by gradients that `gradients` gave, changed as you like."""
+        """Update a part's weights by the gradients from `gradients`, which you may have changed."""
         if not self._updating:
             return
         prepared = self._find_part(part).update.select(gradients)
@@ -113,12 +114,12 @@ class Updating:
         self._update(waiting, means.values, means.rows)
 
     def _update(self, waiting: Waiting, means: list[Tensor], rows: Tensor) -> None:
-        """Write an update, given the means of its gradients and, last, of its loss over all replicas."""
+        """Write an update, given the means over all replicas of its gradients and, last, of its loss."""
         found, (*slopes, whole) = self._find_part(waiting.part), means
         scaler, watched = found.update.scaler, self.options.checks_losses
         trouble = found.watch.judge(whole) if watched else tf.constant(Trouble.NONE, tf.float32)
         if scaler is not None:
-            # An overflow: the scale goes down. Only when it is at its lowest is the loss itself to blame.
+            # After an overflow the scale is lowered. Only at its lowest value is the loss itself to blame.
             overflow = (trouble == Trouble.NOT_FINITE) & scaler.may_shrink
             trouble = tf.where(overflow, tf.constant(Trouble.NONE, tf.float32), trouble)
         allowed = tf.logical_not(self.update_state.halt.on) & (trouble == Trouble.NONE)
@@ -136,7 +137,7 @@ class Updating:
     def _together(
         self, waiting: Sequence[Waiting], values: list[Tensor], weight: Weight, more: Tensor
     ) -> ReplicaMeans:
-        """The step's collective: all gradients, then the losses of the updates and `values`, and who is out of data."""
+        """Run the step's collective: gradients, losses of the updates, `values`, and flags of workers out of data."""
         gradients = [gradient for one in waiting for gradient in one.gradients]
         losses = [one.loss for one in waiting]
         out = [] if more is None else [tf.cast(tf.logical_not(more), tf.float32)]
@@ -145,7 +146,7 @@ class Updating:
         return self.replicas.means([*losses, *values], weight, weighed=gradients, counts=out)
 
     def _minimize_balanced(self, tape: tf.GradientTape, losses: Logs, part: str) -> tuple[Tensor, Logs]:
-        """Weigh the losses by the norms of their gradients, over all replicas, and update."""
+        """Weight the losses by the norms of their gradients over all replicas, and update."""
         balancing, first = self.update_state.balancing, self.replicas.first
         update = self._find_part(part).update
         scaler, variables = update.scaler, update.optimizing.variables

@@ -1,8 +1,8 @@
-"""A step of one batch, traced for any number of rows, and the compiled loops around it: what predict calls.
+"""A step of one batch, traced for any number of rows, and the compiled loops around it, for predict.
 
-Row counts are left open in its signature, so that no number of rows traces again (only a single row has a function of
-its own: with one row as a constant the graph is a good deal shorter); another inner shape opens the dimensions in
-which it differs. So the number of traces is bounded.
+The signature leaves the row count open, so no number of rows causes another trace. (Only a single row has a function of
+its own: with one row as a constant, the graph is much shorter.) Another inner shape opens the dimensions in which it
+differs. So the number of traces is bounded.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from stoker.train.execution.tracing import drop_trivial_products
 
 LEAF = "*"
 ABSENT = "-"
-# A leaf, nothing, or the names (None for a tuple) and the skeletons of the children.
+# A leaf, an absent value, or the names (None for a tuple) and the skeletons of the children.
 Skeleton: TypeAlias = str | tuple[Any, ...]
 
 
 def flatten(value: Nest, leaves: list[Tensor]) -> Skeleton:
     """Append the leaves of nested data in order; return its hashable skeleton, which `rebuild` takes.
 
-    Lists are taken as tuples, the way an element of tf.data has them.
+    Lists become tuples, as in an element of tf.data.
     """
     if value is None:
         return ABSENT
@@ -40,7 +40,7 @@ def flatten(value: Nest, leaves: list[Tensor]) -> Skeleton:
 
 
 def rebuild(skeleton: Skeleton, leaves: Iterator[Tensor]) -> Nest:
-    """The structure again, with the next leaves in it."""
+    """Rebuild the structure, with the next leaves in it."""
     if isinstance(skeleton, str):
         return next(leaves) if skeleton == LEAF else None
     names, *children = skeleton
@@ -57,14 +57,14 @@ tracing = threading.RLock()
 
 
 class BatchFunction:
-    """A step of one batch as a concrete function, and the inner shapes it was traced for."""
+    """A step of one batch as a concrete function, and the inner shapes for which it was traced."""
 
     def __init__(
         self, model: keras.Model, step: BatchStep, skeleton: Skeleton, specs: Sequence[tf.TensorSpec]
     ) -> None:
         self.inner: tuple[Inner, ...] = tuple(tuple(spec.shape[1:]) for spec in specs)
         self.specs = list(specs)
-        # XLA where Keras would use it: on the step.
+        # XLA on the step, as Keras would use it.
         compiled = tf.function(step, jit_compile=True) if model.jit_compile else step
 
         def one_batch(*leaves: Tensor) -> Nest:
@@ -74,11 +74,11 @@ class BatchFunction:
         self.call = function.get_concrete_function()
         self.outputs = tf.nest.map_structure(_spec_of, self.call.structured_outputs)
         self._loops: dict[str, Callable[..., Nest]] = {}
-        self.batch_seconds: float | None = None  # what a batch took last, when many were run
-        self.single_calls = 0  # batches of datasets that were too short to be worth a loop
+        self.batch_seconds: float | None = None  # seconds per batch in the last run of many
+        self.single_calls = 0  # batches of datasets too short to be worth a loop
 
     def joinable(self) -> bool:
-        """Whether outputs can be joined in the graph: dense, with all dimensions known but the rows."""
+        """Whether outputs can be joined in the graph: they are dense, and all dimensions but the rows are known."""
         return all(
             isinstance(spec, tf.TensorSpec)
             and spec.shape.rank is not None
@@ -87,11 +87,11 @@ class BatchFunction:
         )
 
     def has_loop(self, name: str) -> bool:
-        """Whether the loop of this name was made."""
+        """Whether the loop of this name exists."""
         return name in self._loops
 
     def loop(self, name: str, make: Callable[[], Callable[..., Nest]]) -> Callable[..., Nest]:
-        """The compiled loop around this step, made at its first use."""
+        """Return the compiled loop around this step; `make` makes it at its first use."""
         with tracing:
             if name not in self._loops:
                 self._loops[name] = make()
@@ -99,7 +99,7 @@ class BatchFunction:
 
 
 def accepts(known: Sequence[Inner], given: Sequence[Inner]) -> bool:
-    """Whether what was traced for these inner shapes takes those."""
+    """Whether a trace for the first inner shapes accepts the second."""
     return all(
         size is None or size == other
         for mine, others in zip(known, given, strict=True)

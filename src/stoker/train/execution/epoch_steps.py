@@ -1,4 +1,4 @@
-"""Which steps an epoch has: passes over the data, `steps_per_epoch`, data that runs out. As Keras counts them."""
+"""The steps of an epoch, counted as Keras does: passes over the data, `steps_per_epoch`, data that runs out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RAN_OUT = (
 
 @runtime_checkable
 class Stateful(Protocol):
-    """A `PyDataset` or a callback that says what it remembers."""
+    """A `PyDataset` or callback that can save and restore its state."""
 
     def get_state(self) -> object: ...
 
@@ -25,7 +25,7 @@ class Stateful(Protocol):
 
 
 class EpochPosition(TypedDict):
-    """Where a run is in its epochs and passes, as a checkpoint keeps it."""
+    """The place of a run in its epochs and passes, as a checkpoint keeps it."""
 
     ended: int
     data: object
@@ -38,17 +38,17 @@ class EpochPosition(TypedDict):
 
 
 def steps_per_execution(model: Model) -> int:
-    """Steps per execution, as `compile` has set them; a trainer's model need not be compiled."""
+    """Return the `steps_per_execution` that `compile` set; a trainer's model need not be compiled."""
     return int(getattr(model, "steps_per_execution", 1))
 
 
 def whole_executions(steps: int, steps_per_execution: int) -> int:
-    """The number of steps rounded up to whole executions, as Keras runs them."""
+    """Round the number of steps up to whole executions, as Keras runs them."""
     return -(-steps // steps_per_execution) * steps_per_execution
 
 
 class EpochSteps:
-    """Counts steps in epochs and passes. A pass may span epochs when `steps_per_epoch` is given."""
+    """Counts steps in epochs and passes. With `steps_per_epoch`, a pass may span epochs."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class EpochSteps:
 
     @property
     def target(self) -> int | None:
-        """Steps in an epoch as callbacks see them; None if the data must end first."""
+        """The steps in an epoch as callbacks see them; None if only the end of the data tells."""
         return self.steps_per_epoch or self.feed.steps
 
     def reset(self) -> None:
-        """Forget the pass: the next epoch begins a new one."""
+        """Drop the current pass: the next epoch begins a new one."""
         self._open = False
         self.taken = 0
         if self._adapter is not None:
@@ -95,7 +95,7 @@ class EpochSteps:
         self._open = True
 
     def room(self) -> int | None:
-        """How many steps may run in one call from here: 0 when the epoch is over, None if unknown."""
+        """Return how many steps may run in one call from here: 0 if the epoch is over, None if unknown."""
         if self._out:
             return 0
         limits = []
@@ -110,7 +110,7 @@ class EpochSteps:
         return max(min(limits), 0) if limits else None
 
     def advance(self, asked: int, ran: int) -> None:
-        """Count `ran` steps of the `asked` ones; fewer means that the data ran out."""
+        """Count `ran` of the `asked` steps; fewer mean that the data ran out."""
         self.step += ran
         self.taken += ran
         if ran < asked:
@@ -131,7 +131,7 @@ class EpochSteps:
             self._adapter.on_epoch_end()
 
     def position(self) -> EpochPosition:
-        """The current position, in values that a checkpoint can store."""
+        """Return the current position in values that a checkpoint can store."""
         own = self._own_data
         return {
             "ended": self._ended,
@@ -146,11 +146,11 @@ class EpochSteps:
 
     @property
     def _own_data(self) -> Data:
-        """The user's `PyDataset`, if that is what the data is."""
+        """The user's `PyDataset`, if the data is one."""
         return py_dataset(self._adapter)
 
     def repeat_epochs(self, position: EpochPosition) -> None:
-        """Tell a `PyDataset` of the epochs before `position`: many change their order at the end of each."""
+        """Tell a `PyDataset` about the epochs before `position`: many change their order at the end of each epoch."""
         own = self._own_data
         if isinstance(own, Stateful):
             own.set_state(position["data"])
@@ -161,7 +161,7 @@ class EpochSteps:
         self._ended = int(position["ended"])
 
     def seek(self, position: EpochPosition, blob: bytes | None = None, *, begun: bool = True) -> None:
-        """Go to where `position` was taken: inside an epoch that has begun, or between two."""
+        """Go to where `position` was taken: inside an epoch that has begun, or between two epochs."""
         self.passes = int(position["passes"])
         self.step = int(position["step"])
         self.taken = int(position["taken"])

@@ -1,6 +1,6 @@
 """A feed: where batch `i` of a pass over the data comes from, inside the graph.
 
-A feed is split in two: `operands()` are tensors or iterators handed to the compiled call, `batch(operands, index)`
+A feed has two halves: `operands()` are tensors or iterators handed to the compiled call, and `batch(operands, index)`
 is traced into it. So one compiled loop serves every feed of the same shape, and data is never baked into a graph.
 """
 
@@ -19,7 +19,7 @@ from stoker.train.execution.batch_function import InnerShapes
 
 
 class HostRandomState(TypedDict):
-    """Where Python's and NumPy's global generators are: a pipeline may draw from them on the host."""
+    """The state of Python's and NumPy's global generators, from which a pipeline may draw on the host."""
 
     python: tuple[object, ...]
     numpy: Any
@@ -35,7 +35,7 @@ def restore_host_random_state(state: HostRandomState) -> None:
 
 
 class FeedPosition(TypedDict, total=False):
-    """Where a feed is, as a checkpoint keeps it; each kind of feed has some of these."""
+    """The place of a feed, as a checkpoint keeps it; each kind of feed has some of these fields."""
 
     epoch: int
     seed: int
@@ -45,7 +45,7 @@ class FeedPosition(TypedDict, total=False):
 
 
 class BatchFeed:
-    """One pass over the data after another, as batches."""
+    """The data as batches, pass after pass."""
 
     steps: int | None
     """Batches in a pass; None when only running out of data tells."""
@@ -54,67 +54,67 @@ class BatchFeed:
 
     @property
     def is_counted(self) -> bool:
-        """Whether there are `steps` batches for certain; if not, each is asked for before it is used."""
+        """Whether there are certainly `steps` batches. If not, the loop asks for each batch before it uses it."""
         return self.steps is not None
 
     def begin_epoch(self, epoch: int) -> None:
-        """Start pass number `epoch`: a new order, a new iterator."""
+        """Start pass number `epoch`, with a new order and a new iterator."""
         raise NotImplementedError
 
     def operands(self) -> Nest:
-        """What the compiled call gets: tensors, or an iterator."""
+        """Return the arguments of the compiled call: tensors, or an iterator."""
         raise NotImplementedError
 
     def operand_specs(self) -> Nest:
-        """The specs to trace with in place of `operands()`, if the loop accepts more than these; otherwise None."""
+        """Return the specs to trace with in place of `operands()`, if the loop accepts more than those; else None."""
         return None
 
     def batch(self, operands: Nest, index: tf.Tensor, *, whole: bool = True) -> Nest:
-        """In graph: batch `index` of this pass; `whole`: it is as long as the others."""
+        """In graph: return batch `index` of this pass; `whole` means that it is as long as the others."""
         raise NotImplementedError
 
     def tail(self, operands: Nest) -> Nest:
-        """In graph: the last batch, when its shape differs from the others'."""
+        """In graph: return the last batch, if its shape differs from that of the others."""
         raise NotImplementedError
 
     def spec(self) -> Nest:
-        """The structure of a batch, as `tf.TensorSpec`s."""
+        """Return the structure of a batch, as `tf.TensorSpec`s."""
         raise NotImplementedError
 
     @property
     def full_steps(self) -> int | None:
-        """How many batches `batch` gives; one more (`tail`) follows if `steps` is larger."""
+        """The number of batches that `batch` gives. If `steps` is larger, one more (`tail`) follows."""
         return self.steps
 
     def signature(self) -> Hashable:
-        """Hashable: two feeds with equal signatures can share one compiled loop."""
+        """Return a hashable signature. Two feeds with equal signatures can share one compiled loop."""
         raise NotImplementedError
 
     @property
     def shapes(self) -> InnerShapes | None:
-        """The shapes it was made for, if feeds of one signature may differ in them; otherwise None."""
+        """The inner shapes of its data, if feeds with one signature may differ in them; otherwise None."""
         return None
 
     def widen(self, shapes: InnerShapes) -> None:
-        """Have what is traced take these shapes as well as its own, for a feed that has `shapes`."""
+        """Make traces accept these shapes as well as the feed's own, for a feed that has `shapes`."""
         raise NotImplementedError
 
     def position(self) -> FeedPosition:
-        """Where the pass is."""
+        """Return the place of the pass."""
         raise NotImplementedError
 
     def seek(self, position: FeedPosition, blob: bytes | None = None) -> None:
-        """Go to where `position` was taken; `blob` is the iterator's own state, where there is one."""
+        """Go to where `position` was taken; `blob` is the iterator's own state, if there is one."""
         raise NotImplementedError
 
     def reseed(self, salt: int) -> None:
-        """Use another order from now on, unless the user's pipeline has its own."""
+        """Use another order from now on, unless the user's pipeline has an order of its own."""
 
     def close(self) -> None:
         """Release data and threads after the last pass."""
 
 
 def replace_optionals(batch: Nest) -> Nest:
-    """A generator's missing parts arrive as empty optionals: the step gets None."""
+    """Replace empty optionals by None. A generator's missing parts arrive as empty optionals."""
     kinds = (tf.experimental.Optional, tf.OptionalSpec)
     return keras.tree.map_structure(lambda leaf: None if isinstance(leaf, kinds) else leaf, batch)

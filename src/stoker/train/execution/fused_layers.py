@@ -1,12 +1,12 @@
-"""Layers of a Keras model that TensorFlow has one kernel for, where Keras writes many ops.
+"""Layers of a Keras model for which TensorFlow has one kernel where Keras uses many ops.
 
-Batch normalisation of images: Keras 3 writes moments, differences and products, each of which goes over all
-activations, and so does each of their gradients. XLA fuses them; without XLA they take a processor as long as the
+Batch normalisation of images: Keras 3 computes moments, differences and products. Each of them passes over all
+activations, and so does each of their gradients. XLA fuses these ops; without XLA they take a processor as long as the
 convolutions do. TensorFlow's kernel makes two passes over a batch.
 
-The mean of a text's embeddings: Keras writes `Embedding` and `GlobalAveragePooling1D` as a gather, a mask and a sum
-over an array with a row for each word of each text, and their gradients over two more. One kernel adds the rows up
-where they lie, and all words of a text have the same gradient.
+The mean of a text's embeddings: Keras computes `Embedding` and `GlobalAveragePooling1D` as a gather, a mask and a sum
+over an array with a row for each word of each text, and their gradients over two more arrays. One kernel adds the rows
+up where they are, and all words of a text have the same gradient.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from stoker.tf_internals.types import Layer, Model, Tensor, Variable
 
 
 def _is_plain(layer: Layer) -> bool:
-    """Whether it computes in float32 and has its class's own `call`."""
+    """Whether a layer computes in float32 and has its class's own `call`."""
     return "call" not in vars(layer) and layer.compute_dtype == layer.variable_dtype == "float32"
 
 
 @contextmanager
 def _replace_calls(calls: Iterable[tuple[Layer, Callable[..., Tensor]]]) -> Iterator[None]:
-    """While this lasts, each layer calls the given function in place of its `call`."""
+    """Inside, each layer calls the given function in place of its `call`."""
     calls = list(calls)
     for layer, call in calls:
         layer.__dict__["call"] = call
@@ -41,17 +41,17 @@ def _replace_calls(calls: Iterable[tuple[Layer, Callable[..., Tensor]]]) -> Iter
 
 
 def normalizes_images(model: Model) -> bool:
-    """Whether the model has a layer that the kernel computes."""
+    """Whether the model has a batch normalisation that the kernel can compute."""
     return any(_fits(layer) and layer.built and _takes_images(layer) for layer in layers_of(model))
 
 
 def may_normalize_images(model: Model) -> bool:
-    """Whether it has a layer that is not built yet, and so may turn out to be one."""
+    """Whether the model has an unbuilt layer that may turn out to be such a batch normalisation."""
     return any(_fits(layer) and not layer.built for layer in layers_of(model))
 
 
 def fuse_normalization(model: Model, used: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
-    """Whatever is traced inside has the model's batch normalisation fused, where the kernel computes the same.
+    """Inside, traces fuse the model's batch normalisation if the kernel computes the same.
 
     Args:
         model: a Keras model.
@@ -70,7 +70,7 @@ def _fits(layer: Layer) -> bool:
 
 
 def _takes_images(layer: Layer) -> bool:
-    """Whether what a built layer takes has four dimensions, the channels last."""
+    """Whether the input of a built layer has four dimensions, with the channels last."""
     return layer.input_spec.ndim == 4 and layer.axis in (-1, 3)
 
 
@@ -95,7 +95,8 @@ def _normalize(layer: Layer, used: Callable[[], None]) -> Callable[..., Tensor]:
             is_training=learns,
         )
         if learns:
-            # The kernel's is the variance of all images, estimated from these; Keras averages the variance of these.
+            # The kernel estimates the variance of all images from this batch; Keras averages the variance of the batch
+            # itself.
             values = tf.cast(tf.size(inputs) // channels, tf.float32)
             _average(layer.moving_mean, done.batch_mean, layer.momentum)
             _average(layer.moving_variance, done.batch_variance * ((values - 1) / values), layer.momentum)
@@ -111,7 +112,8 @@ def _average(moving: Variable, value: Tensor, momentum: float) -> None:
 class SharedRows(tf.IndexedSlices):
     """The gradient of a table, in which all words of a text share one row.
 
-    What does not know of it takes it for an `IndexedSlices`; if nothing does, its values are never computed.
+    Code that does not know this class takes it for an `IndexedSlices`. Without such code, its values are never
+    computed.
     """
 
     def __init__(self, of_texts: Tensor, texts: Tensor, words: Tensor, shape: Tensor) -> None:
@@ -137,7 +139,7 @@ def averages_embeddings(model: Model) -> bool:
 
 
 def fuse_means(model: Model) -> AbstractContextManager[None]:
-    """Whatever is traced inside has the model's means of embeddings fused."""
+    """Inside, traces fuse the model's means of embeddings."""
     given: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
     layers = layers_of(model)
     embeddings = [(layer, _note_words(layer, given)) for layer in layers if _is_embedding(layer)]
@@ -171,12 +173,15 @@ def _takes_plain_words(node: Any) -> bool:
 
 
 def _note_words(layer: Layer, given: dict[int, tuple[Tensor, Tensor, Tensor]]) -> Callable[[Tensor], Tensor]:
-    """Call the layer as usual, and note the words for the layer that takes the mean; the gather is then pruned."""
+    """Return a `call` that runs the layer as usual, and notes the words for the layer that takes the mean.
+
+    The gather is then pruned.
+    """
     plain = layer.call
 
     def call(inputs: Tensor) -> Tensor:
         rows = plain(inputs)
-        # With the answer, so that no other has its id.
+        # The rows are kept too, so that no other tensor gets their id.
         given[id(rows)] = (rows, inputs, layer.embeddings)
         return rows
 
@@ -188,7 +193,7 @@ def _mean(layer: Layer, given: dict[int, tuple[Tensor, Tensor, Tensor]]) -> Call
 
     def call(inputs: Tensor, mask: Tensor = None) -> Tensor:
         _, words, table = given.get(id(inputs), (None, None, None))
-        # Not what is sparse or ragged.
+        # Exclude sparse and ragged words.
         if not isinstance(words, tf.Tensor) or words.shape.rank != 2:
             return plain(inputs, mask=mask)
         if words.dtype not in (tf.int32, tf.int64):
@@ -204,7 +209,7 @@ def _mean_of(table: Tensor, words: Tensor, mask: Tensor) -> Tensor:
     places = tf.where(mask)
     texts = tf.cast(places[:, 0], tf.int32)
     words = tf.gather_nd(words, places)
-    # As Keras does: negative numbers count from the end.
+    # As in Keras, negative numbers count from the end.
     words = tf.where(words < 0, words + table.shape[0], words)
     many = tf.shape(mask)[0]
     lengths = tf.reduce_sum(tf.cast(mask, tf.float32), 1, keepdims=True)

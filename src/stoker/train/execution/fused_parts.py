@@ -1,4 +1,4 @@
-"""Parts of a Keras model's training step that TensorFlow has one kernel for, where Keras writes many ops."""
+"""Parts of a Keras model's training step for which TensorFlow has one kernel where Keras uses many ops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stoker.train.execution import fused_layers, fused_update
 
 
 def find_parts(model: Model) -> list[str]:
-    """The parts of the step that are worth fusing, as reasons for the plan."""
+    """Return the parts of the step that are worth fusing, as reasons for the plan."""
     normalization, update = fused_layers.normalizes_images(model), _fuses_update(model)
     found = [
         "batch normalisation is fused" if normalization else None,
@@ -26,14 +26,14 @@ def find_parts(model: Model) -> list[str]:
 
 
 def _fuses_update(model: Model) -> bool:
-    """Whether fusing the update is worth it: a small network without such layers keeps Keras' exact bits."""
+    """Whether to fuse the update. A small network without such layers keeps Keras' exact bits."""
     return fused_update.is_plain_adam(model.optimizer) and (
         fused_layers.normalizes_images(model) or _has_large(model)
     )
 
 
 def _has_large(model: Model) -> bool:
-    # Of float32, since the kernel updates no others.
+    # Only float32, since the kernel updates no other type.
     return any(
         fused_update.size_of(one) >= fused_update.LARGE
         for one in model.trainable_variables
@@ -43,7 +43,7 @@ def _has_large(model: Model) -> bool:
 
 @contextmanager
 def fuse_parts(model: Model) -> Iterator[None]:
-    """What is traced inside has these parts fused."""
+    """Inside, traces have these parts fused."""
     normalized = False
 
     def note() -> None:
@@ -51,12 +51,12 @@ def fuse_parts(model: Model) -> Iterator[None]:
         normalized = True
 
     def is_worth_it() -> bool:
-        # Asked when the update is traced, and so when the model is built, whatever was known of it before.
+        # Asked when the update is traced. By then the model is built, whatever was known about it before.
         return normalized or _has_large(model)
 
     with (
         fused_layers.fuse_normalization(model, note),
-        # Alone it would keep XLA out, which may gain more.
+        # Only together with the update: alone, it would keep XLA out, which may gain more.
         fused_layers.fuse_means(model) if _fuses_update(model) else nullcontext(),
         fused_update.fuse_adam(model.optimizer, is_worth_it)
         if fused_update.is_plain_adam(model.optimizer)

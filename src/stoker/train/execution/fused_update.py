@@ -1,12 +1,12 @@
-"""The optimizer's update with fewer passes over memory: Adam's runs as one kernel, others are compiled by XLA.
+"""The optimizer's update with fewer passes over memory: Adam's runs as one kernel, XLA compiles others.
 
-Keras 3 writes Adam as some fourteen ops, of which six go over every weight, even over the rows of a table of embeddings
-that no word of the batch has. For small variables, running and tracing the ops themselves takes the time. TensorFlow's
-kernel is one op a variable.
+Keras 3 computes Adam with some fourteen ops. Six of them pass over every weight, even over the rows of a table of
+embeddings for words that the batch does not have. For small variables, most of the time goes into running and tracing
+the ops themselves. TensorFlow's kernel is one op per variable.
 
-RMSprop and its kin do several things to every weight at every step too. On a processor that takes as long as the memory
-needs, and it can be compiled by itself where the step cannot: with text, changing lengths, or masks that XLA would draw
-differently.
+RMSprop and similar optimizers also do several things to every weight at every step. On a processor, memory bounds that
+time. XLA can compile this update by itself even if it cannot compile the step: with text, changing lengths, or masks
+that XLA would draw differently.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from stoker.tf_internals.keras_optimizers import Update, slots_of_adam, update_r
 from stoker.tf_internals.types import Layer, Model, Optimizer, Tensor, Variable
 from stoker.train.execution.fused_layers import SharedRows
 
-# Smaller variables are in the processor's caches, whichever way they are updated.
+# Smaller variables fit into the processor's caches, whichever way they are updated.
 LARGE = 1 << 16
 
 
 def on_processors() -> bool:
-    """Whether there are only processors, where this has been measured: on a GPU, XLA fuses."""
+    """Whether there are only CPUs, on which this was measured: on a GPU, XLA fuses."""
     return all(device.device_type == "CPU" for device in tf.config.list_physical_devices())
 
 
 def size_of(variable: Variable) -> int:
-    """The number of weights."""
+    """Return the number of weights in a variable."""
     return int(tf.TensorShape(variable.shape).num_elements() or 0)
 
 
-# `AdamW` decays the weights before, and is Adam then.
+# `AdamW` decays the weights first, and then does what Adam does.
 _ADAM = (keras.optimizers.Adam, keras.optimizers.AdamW)
 
 
 def is_plain_adam(optimizer: Optimizer) -> bool:
-    """Whether the kernel computes what this optimizer does."""
+    """Whether the kernel computes exactly what this optimizer does."""
     return (
         type(optimizer) in _ADAM
         and not optimizer.amsgrad
         and min(optimizer.beta_1, optimizer.beta_2) > 0
-        # Keras then looks at the update first, without variables.
+        # With accumulation, Keras first looks at the update without variables.
         and not optimizer.gradient_accumulation_steps
         and "update_step" not in vars(optimizer)
     )
@@ -54,7 +54,7 @@ def is_plain_adam(optimizer: Optimizer) -> bool:
 
 @contextmanager
 def fuse_adam(optimizer: Optimizer, worth_it: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """Context in which traced steps update variables with the kernel, if that is worth it."""
+    """Inside, traced steps update variables with the kernel, if that is worth it."""
     plain = optimizer.update_step
 
     def update_step(gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
@@ -63,7 +63,7 @@ def fuse_adam(optimizer: Optimizer, worth_it: Callable[[], bool] = lambda: True)
             return
         m, v = (slot.value for slot in slots_of_adam(optimizer, variable))
         for one in (variable, m, v):
-            # The graph knows variables by their reads.
+            # The graph finds its variables by their reads.
             tf.compat.v1.get_default_graph().watch_variable(one)
         if isinstance(gradient, tf.IndexedSlices):
             gradient = _add_rows(gradient, m, v, optimizer)
@@ -91,22 +91,22 @@ def fuse_adam(optimizer: Optimizer, worth_it: Callable[[], bool] = lambda: True)
 def _add_rows(gradient: tf.IndexedSlices, m: tf.Variable, v: tf.Variable, optimizer: Optimizer) -> tf.Tensor:
     """Add the gradients of some rows of a table to `m` and `v`, so that the kernel sees a gradient of zeros.
 
-    It will make both smaller, by as much as these are made larger before. So no gradient of all rows has to be made,
-    and `v` gets the sum of the squares of a row that a batch has several times, as in Keras, not the square of the sum.
+    The kernel shrinks both, so the added values are enlarged by as much beforehand. This needs no gradient for all
+    rows. If a batch has a row several times, `v` gets the sum of the squares, as in Keras, not the square of the sum.
     """
-    # Each row once: those that come again would be added in any order.
+    # Each row only once: rows that repeat would be added in any order.
     rows, place = tf.unique(gradient.indices)
     sums, squares = _sums(gradient, place, tf.size(rows))
     for one, added, beta in ((m, sums, optimizer.beta_1), (v, squares, optimizer.beta_2)):
         tf.raw_ops.ResourceScatterAdd(resource=one.handle, indices=rows, updates=added * ((1 - beta) / beta))
-        # A variable that rows were added to is otherwise copied whole by every op that updates all of it.
+        # Otherwise every op that updates the whole variable would copy it, because rows were added to it.
         tf.raw_ops.DisableCopyOnRead(resource=one.handle)
     with tf.init_scope():
         return tf.zeros(v.shape)
 
 
 def _sums(gradient: tf.IndexedSlices, place: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
-    """The gradients that have the same place, and their squares."""
+    """Return the sums of the gradients that have the same place, and of their squares."""
     if isinstance(gradient, SharedRows):
         each = gradient.of_texts
         return gradient.summed(each, place, count), gradient.summed(tf.square(each), place, count)
@@ -117,7 +117,8 @@ def _sums(gradient: tf.IndexedSlices, place: Tensor, count: Tensor) -> tuple[Ten
     )
 
 
-# Those whose update looks at each weight alone, in several ops, and keeps nothing for all variables (Nadam does).
+# Optimizers whose update treats each weight alone, in several ops, and keeps no value shared by all variables (Nadam
+# keeps one).
 _OPTIMIZERS = (
     keras.optimizers.Adam,
     keras.optimizers.AdamW,
@@ -125,12 +126,12 @@ _OPTIMIZERS = (
     keras.optimizers.RMSprop,
     keras.optimizers.Lion,
 )
-# Weights times steps: about a nanosecond of each is saved, and compiling takes half a second.
+# Weights times steps. About a nanosecond is saved for each, and compiling takes half a second.
 _LEAST_WORK = 2_000_000_000
 
 
 def refusal(model: Model, steps: int) -> str | None:
-    """Why the update cannot be compiled, or should not be for this many steps; None if it should."""
+    """Return why the update cannot be compiled, or should not be for this many steps; None if it should be."""
     if type(model.optimizer) not in _OPTIMIZERS:
         return f"{type(model.optimizer).__name__} is not compiled by itself"
     if not model.built:
@@ -146,18 +147,18 @@ def refusal(model: Model, steps: int) -> str | None:
 
 
 def _is_table(layer: Layer) -> bool:
-    """Whether the gradients of its weights come as some rows."""
+    """Whether the gradients of a layer's weights cover only some rows."""
     return isinstance(layer, keras.layers.Embedding)
 
 
 def _is_worth_compiling(gradient: Tensor, variable: Variable) -> bool:
-    # Of some rows XLA would compile an update for each number of them; as a whole they would be summed before they are
-    # squared, which Keras does not do.
+    # For a gradient of some rows, XLA would compile an update for each number of rows. As a dense gradient, rows would
+    # be summed before they are squared, which Keras does not do.
     return size_of(variable) >= LARGE and not isinstance(gradient, tf.IndexedSlices)
 
 
 def compile_update(optimizer: Optimizer) -> AbstractContextManager[None]:
-    """A context: steps traced inside have the optimizer's update of large variables compiled."""
+    """Inside, steps are traced with the optimizer's update of large variables compiled."""
     return update_replaced(optimizer, _compile_large)
 
 

@@ -1,4 +1,4 @@
-"""Callbacks: Keras' lists of them, and which of them need to be called for every batch."""
+"""Keras' lists of callbacks, and which callbacks must be called for every batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREDICT = ("on_predict_batch_begin", "on_predict_batch_end")
 def list_callbacks(
     model: Model, callbacks: Callbacks, verbose: Verbose, steps: int | None
 ) -> keras.callbacks.CallbackList:
-    """The callbacks of an evaluation or a prediction as Keras lists them, with its bar unless silent."""
+    """List the callbacks of an evaluation or prediction as Keras does, with its bar unless silent."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         return callbacks
     params = {"verbose": verbose, "epochs": 1, "steps": steps}
@@ -27,7 +27,7 @@ def list_callbacks(
 def list_training_callbacks(
     model: Model, callbacks: Callbacks, verbose: Verbose, epochs: int, steps: int | None, progress: Callback
 ) -> keras.callbacks.CallbackList:
-    """The callbacks in Keras' order, with a history and, unless silent, a progress bar if there is none yet."""
+    """List the callbacks in Keras' order, with a history and, unless silent, a progress bar if there is none yet."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         return callbacks
     params = {"verbose": verbose, "epochs": epochs, "steps": steps}
@@ -40,7 +40,7 @@ def list_training_callbacks(
 
 
 def list_batch_callbacks(callbacks: Iterable[Callback], hooks: Sequence[str] = TRAIN) -> list[str]:
-    """The names of the callbacks that act at every batch."""
+    """Return the names of the callbacks that act at every batch."""
     return [type(one).__name__ for one in callbacks if _acts_on_batches(one, hooks)]
 
 
@@ -49,7 +49,7 @@ def _acts_on_batches(callback: Callback, hooks: Sequence[str]) -> bool:
         return False
     if not getattr(callback, "every_batch", True):
         return False
-    # Keras' own, whose batch hooks do nothing, or nothing that depends on the batch, as they are set.
+    # Keras' own callbacks whose batch hooks do nothing as they are set, or nothing that depends on the batch.
     kind = type(callback)
     if isinstance(callback, keras.callbacks.ProgbarLogger):
         return kind.__module__.partition(".")[0] not in ("keras", "stoker")

@@ -1,6 +1,6 @@
-"""What was traced and compiled of a model, kept on it for training, validation, evaluate and predict alike.
+"""The traces and compilations of a model, kept on it for training, validation, evaluate and predict alike.
 
-One rule says when it is out of date: the model's Python side has changed, by another `compile`, a frozen layer or a
+One rule says when they are out of date: the model's Python side has changed, by another `compile`, a frozen layer or a
 replaced activation. Then everything of that model is traced again.
 """
 
@@ -41,7 +41,7 @@ class _Entry:
 
 
 class KeptTraces:
-    """What has been traced of one model."""
+    """The traces of one model."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -60,15 +60,15 @@ class KeptTraces:
         owner: object = None,
         fused: bool = False,
     ) -> CompiledLoop:
-        """The loop of this kind of step for feeds like this one; `make` makes it at its first use.
+        """Return the loop of this kind of step for feeds like this one; `make` makes it at its first use.
 
         Args:
-            kind: which step: "train_step", "test_step".
-            feed: what it runs over now.
-            make: a new loop over `feed`.
-            jit: how XLA is used in it.
-            owner: whose step it is; compared by identity.
-            fused: whether parts of it are: see `fused_parts`.
+            kind: the step: "train_step" or "test_step".
+            feed: the feed that the loop runs over now.
+            make: returns a new loop over `feed`.
+            jit: how the loop uses XLA.
+            owner: the object whose step it is, compared by identity.
+            fused: whether parts of the step are fused; see `fused_parts`.
         """
         key = (kind, jit, fused, id(owner), feed.signature())
         found, shapes = self._loops.get(key), feed.shapes
@@ -78,9 +78,9 @@ class KeptTraces:
         if found is not None and found.shapes is not None:
             feed.widen(found.shapes)
         loop = make()
-        loop.owner = owner  # or its id could become another's
+        loop.owner = owner  # keeps its id from becoming another object's
         loop.when_traced = self._note_trace
-        # Another number of rows, or another way of feeding: the step itself is the same if its batches are.
+        # Another number of rows, or another way of feeding: if the batches are alike, the step itself is the same.
         step = (kind, fused, id(owner), repr(feed.spec()))
         for entry in self._loops.values():
             if entry.step == step:
@@ -89,18 +89,18 @@ class KeptTraces:
         return loop
 
     def keep_owned(self, kind: type[Owned], holds: Callable[[Owned], bool], *given: object) -> Owned:
-        """Keep one object of each kind that makes steps, for as long as it `holds`."""
+        """Keep one object of each kind that makes steps, for as long as `holds` is true of it."""
         found = self._owned.get(kind)
         if found is None or not holds(found):
             found = self._owned[kind] = kind(*given)
         return found
 
     def _note_trace(self) -> None:
-        """Tracing builds what was not built yet."""
+        """Note the Python side again, because tracing builds layers that were not built."""
         self.python_side = PythonSide(self.model)
 
     def release(self) -> None:
-        """After a run: keep the loops, but release the data they ran over."""
+        """After a run: keep the loops, but release their data."""
         for entry in self._loops.values():
             entry.loop.release()
 
@@ -112,7 +112,7 @@ class KeptTraces:
         leaves: Sequence[Array | Tensor | TensorSpec],
         rows: int | None = None,
     ) -> BatchFunction:
-        """The function of one batch for inputs like these, traced if it has to be; `rows` fixes their number."""
+        """Return the function of one batch for inputs like these, traced if necessary; `rows` fixes their number."""
         key = (kind, rows, skeleton, tuple([(tf.as_dtype(leaf.dtype), len(leaf.shape)) for leaf in leaves]))
         inner = tuple([tuple(leaf.shape[1:]) for leaf in leaves])
         found = self.functions.get(key)
@@ -131,18 +131,18 @@ class KeptTraces:
 
 
 def traces_of(model: keras.Model) -> KeptTraces:
-    """What was traced of the model; empty if the model has changed since."""
+    """Return the traces of the model; empty if the model has changed since."""
     found: KeptTraces | None = model.__dict__.get(ATTRIBUTE)
     if found is not None and found.model is model and found.python_side.holds(model):
         return found
     fresh = KeptTraces(model)
-    # On the model itself, so that both go together; past Keras' and TensorFlow's tracking of attributes.
+    # Kept on the model itself, so that both go together; written past Keras' and TensorFlow's tracking of attributes.
     model.__dict__[ATTRIBUTE] = fresh
     return fresh
 
 
 def part_size_of(model: Model, cut: Cut) -> PartSize:
-    """The size of the parts that the model's loops cut batches into, set to this."""
+    """Set the size of the parts into which the model's loops cut batches, and return it."""
     size = traces_of(model).keep_owned(PartSize, lambda _: True)
     size.assign(cut)
     return size
@@ -152,7 +152,7 @@ def _widen(known: Inner, given: Inner) -> Inner:
     return tuple(size if size == other else None for size, other in zip(known, given, strict=True))
 
 
-# Where a model has what was traced of it.
+# The attribute in which a model holds its traces.
 ATTRIBUTE = "_stoker_compiled"
 _BOOKKEEPING = BOOKKEEPING | {ATTRIBUTE}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -161,9 +161,9 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 class PythonSide:
     """The Python side of a model at one moment: its layers, and the attributes of each.
 
-    A traced function reads weights through their variables, so new values need nothing. Everything else it took from
-    Python while it was traced: the layers, their dtype policies, activations, rates and other attributes. These are
-    held by identity; comparing them takes about a microsecond a layer.
+    A traced function reads weights through their variables, so new values need no new trace. Everything else was read
+    from Python while it was traced: the layers, their dtype policies, activations, rates and other attributes. These
+    are held by identity; comparing them takes about a microsecond per layer.
     """
 
     __slots__ = ("_values",)
@@ -172,7 +172,7 @@ class PythonSide:
         self._values = _values(model)
 
     def holds(self, model: Model) -> bool:
-        """Whether the model, apart from the values of its weights, is still as it was."""
+        """Whether the model is still as it was, apart from the values of its weights."""
         then, now = self._values, _values(model)
         if len(then) != len(now):
             return False
@@ -192,5 +192,5 @@ def _values(model: Model) -> list[object]:
 
 
 def _is_same(then: object, now: object) -> bool:
-    """The same object, or a plain value set again to what it was."""
+    """Whether this is the same object, or a plain value that is equal to the earlier one."""
     return then is now or (type(then) is type(now) and isinstance(now, _PLAIN) and bool(then == now))

@@ -1,12 +1,12 @@
-"""What XLA compiled of Stoker's loops, kept for later processes.
+"""XLA's compilations of Stoker's loops, kept for later processes.
 
     <user cache>/stoker/compilations/<key>/      of one processor, TensorFlow, Stoker, and settings of XLA
-    <user cache>/stoker/compilations/processes/  what running processes use: links to these, and what is new
+    <user cache>/stoker/compilations/processes/  what running processes use: links to these, and new compilations
 
-TensorFlow looks only into the directory of its own process. Before a loop is compiled, links to what is kept are put
-there; afterwards, what TensorFlow has written is linked to where it is kept. So nobody reads a file that is being
-written or removed, and what the user's own functions compile is not kept. TensorFlow itself checks that a kept
-compilation is of the same program; a file that is not whole would fail the training, so it is not linked.
+TensorFlow looks only into the directory of its own process. Before a loop is compiled, links to the kept compilations
+are put there; afterwards, the files that TensorFlow has written are linked into the kept directory. So nobody reads a
+file that is being written or removed, and compilations of the user's own functions are not kept. TensorFlow itself
+checks that a kept compilation is of the same program. An incomplete file would fail the training, so it is not linked.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from stoker.version import __version__
 LIMIT_BYTES = 512 << 20
 _PATTERN = "*.pb"
 _CPU_INFO = Path("/proc/cpuinfo")
-# What the lines of a processor that matter begin with, on Intel's, AMD's and ARM's.
+# The beginnings of the lines that matter for a processor, on Intel's, AMD's and ARM's.
 _FEATURES = ("vendor_id", "model name", "flags", "CPU implementer", "CPU part", "CPU variant", "Features")
 _FIRST_PROCESSOR = 16 * 1024
-# The directory of a process that was killed is removed after so long.
+# After this long, the directory of a killed process is removed.
 _LEFTOVER_S = 86400.0
-# The number of the field with the code, in TensorFlow's `XlaSerializedCacheEntry`.
+# The number of the field with the code in TensorFlow's `XlaSerializedCacheEntry`.
 _CODE = 3
-# Abseil's severity above all that is logged.
+# A severity of Abseil's above everything that is logged.
 _SILENT = 3
 
 
 def are_kept() -> bool:
-    """Whether a compilation of this process will be there for the next one."""
+    """Whether the next process will find the compilations of this one."""
     return compilations.own_directory() is not None
 
 
 @contextmanager
 def kept_around() -> Iterator[None]:
-    """Around a call that compiles: takes what is kept of it, and keeps what is new."""
+    """A context around a call that compiles: it uses kept compilations and keeps new ones."""
     own = compilations.own_directory()
     if own is None:
         yield
@@ -74,7 +74,7 @@ def kept_around() -> Iterator[None]:
 
 
 def make_key(cpu_info: Path = _CPU_INFO) -> str:
-    """The name of the directory for this processor, this TensorFlow and this Stoker.
+    """Return the name of the directory for this processor, this TensorFlow and this Stoker.
 
     A program compiled for one processor may not run on another, and TensorFlow does not refuse to try.
     """
@@ -92,7 +92,7 @@ def make_key(cpu_info: Path = _CPU_INFO) -> str:
 
 
 def _describe_processor(cpu_info: Path) -> str:
-    """What the system says of the first processor; of one that it does not describe, the machine's name."""
+    """Return the system's description of the first processor; without one, the machine's name."""
     try:
         with cpu_info.open(encoding="utf-8", errors="replace") as file:
             first = file.read(_FIRST_PROCESSOR).partition("\n\n")[0]
@@ -108,7 +108,7 @@ def _link_into(own: Path, place: Path) -> None:
         if not is_whole(path):
             path.unlink(missing_ok=True)
             continue
-        # Another process may remove it just now.
+        # Another process may remove the file just now.
         with contextlib.suppress(FileExistsError, FileNotFoundError):
             os.link(path, own / path.name)
 
@@ -117,14 +117,14 @@ def _keep(path: Path, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     with path.open("rb") as file:
         os.fsync(file.fileno())
-    # Another process may have compiled the same.
+    # Another process may have kept the same compilation.
     with contextlib.suppress(FileExistsError):
         os.link(path, place / path.name)
     sync_directory(place)
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file is complete: a message of protobuf's with strings alone, the program's code among them."""
+    """Whether a file is complete: a protobuf message with only strings, the program's code among them."""
     try:
         with path.open("rb") as file:
             size, at, fields = os.fstat(file.fileno()).st_size, 0, set()
@@ -144,7 +144,7 @@ def is_whole(path: Path) -> bool:
 
 
 def _read_number(data: bytes) -> tuple[int, int]:
-    """A number of protobuf's, and how many bytes it takes; 0 bytes if it is cut short."""
+    """Return a protobuf number, and how many bytes it takes; 0 bytes if it is cut short."""
     number = 0
     for index, byte in enumerate(data[:10]):
         number |= (byte & 0x7F) << (7 * index)
@@ -154,12 +154,12 @@ def _read_number(data: bytes) -> tuple[int, int]:
 
 
 def make_room(root: Path, limit: int) -> None:
-    """Remove what was used least recently, down to `limit` bytes, and what killed processes left."""
+    """Remove the least recently used compilations, down to `limit` bytes, and the leftovers of killed processes."""
     found = []
     for path in root.glob(f"*/{_PATTERN}"):
         with contextlib.suppress(FileNotFoundError):
             status = path.stat()
-            # Many file systems note a use only once a day.
+            # Many file systems record a use only once a day.
             found.append((max(status.st_atime, status.st_mtime), status.st_size, path))
     total = sum(size for _, size, _ in found)
     for _, size, path in sorted(found):
@@ -189,10 +189,10 @@ _level = None
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without the lines that TensorFlow logs for each compilation it loads.
+    """Suppress the lines that TensorFlow logs for each compilation it loads.
 
-    It compares the processor's features with a list that has two settings of the compiler among them, which no
-    processor has. The directory's name has the features, so that they are the same.
+    TensorFlow compares the processor's features with a list that includes two settings of the compiler, which no
+    processor has. The features are part of the directory's name, so they are the same.
     """
     global _level
     if _level is None:

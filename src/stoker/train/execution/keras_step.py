@@ -18,7 +18,8 @@ from stoker.train.execution.loop import CompiledLoop, Logs, numbers
 from stoker.train.execution.parted_step import parted_step
 from stoker.train.execution.parts import PartSize
 
-# What a step calls, whose results are then those of the model's metrics and nothing else.
+# The methods that a step calls. If they are Keras' own, the step returns the results of the model's metrics and nothing
+# else.
 _THEIRS = {
     "train_step": TensorFlowTrainer,
     "test_step": TensorFlowTrainer,
@@ -40,9 +41,9 @@ def keras_loop(
     fused: bool = False,
     size: PartSize | None = None,
 ) -> CompiledLoop:
-    """The kept loop of the model's "train_step" or "test_step" over a feed: one for `fit` and `evaluate`.
+    """Return the kept loop of the model's "train_step" or "test_step" over a feed: one loop for `fit` and `evaluate`.
 
-    With a `size`, training steps are in parts, and XLA compiles a part.
+    With a `size`, training steps are in parts, and XLA compiles each part.
     """
     testing = kind == "test_step"
     size = None if testing else size
@@ -50,7 +51,7 @@ def keras_loop(
     def make() -> CompiledLoop:
         strategy = keras_training.strategy_of(model)
         if strategy is not None:
-            # Before tracing, as Keras does it: a step on a replica may not make variables.
+            # Before tracing, as Keras does it: a step on a replica cannot make variables.
             with strategy.scope():
                 keras_training.build(model, feed.spec())
         elif size is not None:
@@ -60,14 +61,14 @@ def keras_loop(
         step = bind_weakly(model, kind) if testing else make_train_step(model, jit, fused, size)
         if strategy is not None:
             return CompiledLoop(_run_on_replica(step, strategy), feed, eager=eager)
-        # A test's steps need not compute results that nobody reads.
+        # The steps of a test need not compute results that nobody reads.
         results = bind_weakly(model, "get_metrics_result") if testing and returns_metrics(model) else None
         whole = jit if size is None or jit == "update" else "none"
         return CompiledLoop(step, feed, jit=whole, eager=eager, results=results)
 
     owner = None if testing else model.optimizer
     if size is not None:
-        # A step of its own, as `share` has it.
+        # A different step, so that `share` keeps it apart.
         kind = f"{kind} in parts, {'compiled' if jit in ('loop', 'step') else 'plain'}"
     return traces_of(model).loop(
         kind, feed, make, jit="eager" if eager else jit, owner=owner, fused=fused and not testing
@@ -75,14 +76,14 @@ def keras_loop(
 
 
 def _build_loss_scale(model: Model, feed: BatchFeed) -> None:
-    """Build a `LossScaleOptimizer` before tracing; otherwise its first scale would be a constant of the graph."""
+    """Build a `LossScaleOptimizer` before tracing; otherwise the graph would hold its first scale as a constant."""
     optimizer = model.optimizer
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer) and not optimizer.built:
         keras_training.build(model, feed.spec())
 
 
 def _run_on_replica(step: Callable[..., Logs], strategy: Strategy) -> Callable[..., Logs]:
-    """The step as a strategy of one replica runs it."""
+    """Return the step as a strategy of one replica runs it."""
 
     def run(batch: Nest) -> Logs:
         logs: Logs = strategy.run(step, args=(batch,))
@@ -92,7 +93,7 @@ def _run_on_replica(step: Callable[..., Logs], strategy: Strategy) -> Callable[.
 
 
 def make_train_step(model: Model, jit: str, fused: bool, size: PartSize | None = None) -> Callable[..., Logs]:
-    """The model's `train_step`, with the update compiled by XLA or pieces of it fused; of a size, in parts."""
+    """Return the model's `train_step`, with the update compiled by XLA or pieces fused; with a `size`, in parts."""
     plain, weak = bind_weakly(model, "train_step"), weakref.ref(model)
 
     def step(*args: Nest) -> Logs:
@@ -111,7 +112,7 @@ def make_train_step(model: Model, jit: str, fused: bool, size: PartSize | None =
 
 
 def bind_weakly(model: Model, name: str) -> Callable[..., Logs]:
-    """A method of the model that does not keep it alive: loops are kept for the model's next run."""
+    """Return a method of the model that does not keep the model alive: loops are kept for the model's next run."""
     weak = weakref.ref(model)
 
     def method(*args: Nest) -> Logs:
@@ -122,7 +123,7 @@ def bind_weakly(model: Model, name: str) -> Callable[..., Logs]:
 
 
 def returns_metrics(model: Model) -> bool:
-    """Whether the model's steps are Keras' own, which return what its metrics hold."""
+    """Whether the model's steps are Keras' own, which return the results of its metrics."""
     return all(is_keras(model, name) for name in STEPS)
 
 
@@ -132,8 +133,8 @@ def is_keras(model: Model, name: str) -> bool:
 
 
 def results(model: Model, logs: Logs) -> Logs:
-    """The logs of an epoch or an evaluation, given the last step's."""
-    # Keras' own step returns what its metrics hold: no need to ask them again.
+    """Return the logs of an epoch or an evaluation, given those of the last step."""
+    # Keras' own step returns the results of the metrics, so there is no need to ask for them again.
     if logs and returns_metrics(model):
         return logs
     return numbers(keras_training.results(model, logs))

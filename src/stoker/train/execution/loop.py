@@ -1,8 +1,8 @@
 """The loop: many steps in one compiled call.
 
-The trip count is an argument, not part of the program: however a pass is cut into calls, the same compiled code runs
-the same steps, so the cuts never change a bit. The logs are carried through the loop (zeros before the first step)
-instead of taking the first step out of it: a second copy of the step would compile, and round, in its own way.
+The trip count is an argument, not part of the program. However a pass is cut into calls, the same compiled code runs
+the same steps, so the cuts never change a bit. The loop carries the logs (zeros before the first step) instead of
+taking the first step out: a second copy of the step would compile, and round, in its own way.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stoker.train.execution.kept_compilations import kept_around
 from stoker.train.execution.tracing import drop_trivial_products, lift_variables
 
 Logs = dict[str, LogValue]
-# Among a step's logs, for the loop alone: whether all workers' streams have another batch.
+# The key of a step's logs that says whether all workers' streams have another batch; only the loop uses it.
 MORE = "stoker/more"
 Step = Callable[..., Logs]
 
@@ -44,17 +44,18 @@ class CompiledLoop:
         """Nothing is traced before the first `run` (or `build`).
 
         Args:
-            step: takes a batch, updates variables, returns logs. Traced once.
-            feed: where the batches come from; may be replaced by one of equal `signature()`.
-            jit: XLA over the whole "loop" (resident data only), over the "step", or "none"; of "update" the step itself
-                sees to it.
+            step: takes a batch, updates variables and returns logs. Traced once.
+            feed: the source of the batches; may be replaced by a feed with an equal `signature()`.
+            jit: XLA over the whole "loop" (resident data only), over the "step", or "none"; for "update", the step
+                itself compiles it.
             eager: call the step eagerly, batch by batch, and compile nothing.
             autograph: let Python's `if` and `while` on tensors in the step become graph ops.
-            results: gives the logs after the last step of a call, in place of what each step returns.
-            closing: gives logs after the last step of a call, beside what each step returns.
-            together: for one of several workers, each with a stream: in graph, whether a flag is set on all of them.
-                Then the step takes `(batch, more)`, whether the stream has another batch, and its logs say under
-                `MORE` whether all have: a stream that is out ends the loop for all.
+            results: returns the logs after the last step of a call, in place of those that each step returns.
+            closing: returns logs after the last step of a call, besides those that each step returns.
+            together: for one of several workers with a stream each: tells, in graph, whether a flag is set on all of
+                them. The step then takes `(batch, more)`, where `more` says whether the stream has another batch, and
+                its logs say under `MORE` whether all streams do. The first stream to run out ends the loop for all
+                workers.
         """
         if jit == "loop" and feed.kind != "resident":
             raise ArgumentError("XLA over the whole loop needs resident data: a stream comes from the host")
@@ -66,7 +67,7 @@ class CompiledLoop:
         self._compiled: set[int] = set()
         self._measures_waits = can_be_measured(feed)
         self.owner: object = None
-        # What a step took last, if that is known: calls of a good length from the start.
+        # How long a step took last, if known: then calls have a good length from the start.
         self.step_seconds: float | None = None
         self.when_traced: Callable[[], None] = lambda: None
         self._plain_step = step
@@ -82,7 +83,7 @@ class CompiledLoop:
         self._last = _compile(self._last_step, jit == "loop")
 
     def share(self, other: CompiledLoop) -> None:
-        """Take over another loop's traced step, if it has one: the same step, with XLA around it or not at all."""
+        """Take over another loop's traced step, if that step is the same but for XLA around it."""
         alike = not {"step", "update"} & {self.jit, other.jit} and (self._together is None) == (
             other._together is None
         )
@@ -90,22 +91,22 @@ class CompiledLoop:
             self._step, self._traced, self._logs = other._step, other._traced, other._logs
 
     def release(self) -> None:
-        """Forget the feed, and the data with it: a loop is kept for the model's next run, which brings its own."""
+        """Drop the feed with its data. The loop is kept for the model's next run, which brings its own feed."""
         vars(self).pop("feed", None)
 
     @property
     def trace_count(self) -> int:
-        """How often something of it was traced, which a call that compiles does first."""
+        """Return how often a function of the loop was traced; a call that compiles traces first."""
         parts = (self._step, self._many, self._until_out, self._last)
         return sum(part.experimental_get_tracing_count() for part in parts)
 
     @property
     def ran(self) -> int:
-        """How many steps the last `run` did: fewer than asked when a stream ran out. Reads the device then."""
+        """The number of steps in the last `run`: fewer than asked if a stream ran out. Reads the device."""
         return int(self._ran)
 
     def build(self) -> tf.types.experimental.ConcreteFunction:
-        """Trace the step once: creates the variables it creates, and gives its graph."""
+        """Trace the step once, which creates its variables; return its concrete function."""
         if self._traced is None:
             flag = [] if self._together is None else [tf.TensorSpec([], tf.bool)]
             self._traced = self._step.get_concrete_function(self.feed.spec(), *flag)
@@ -118,17 +119,17 @@ class CompiledLoop:
 
     @property
     def waited_s(self) -> float:
-        """How many seconds of the last `run` its steps waited for data, where that is measured."""
+        """The seconds that the steps of the last `run` waited for data, if measured."""
         return float(self._waited)
 
     @property
     def logs_are_open(self) -> bool:
-        """Whether a step returns something whose shape is not known beforehand, which XLA cannot carry along."""
+        """Whether a step returns a value whose shape is not known beforehand, which XLA cannot carry along."""
         self.build()
         return not all(spec.shape.is_fully_defined() for spec in tf.nest.flatten(self._logs))
 
     def run(self, first: int, count: int) -> Logs:
-        """Run steps `first` to `first + count - 1` of the pass; the last one's logs, still on the device."""
+        """Run steps `first` to `first + count - 1` of the pass; return the last step's logs, still on the device."""
         if self.eager:
             return self._run_eagerly(first, count)
         self.build()
@@ -139,8 +140,8 @@ class CompiledLoop:
             self._waited = logs.pop(WAITED, 0.0)
             return logs
         self._ran = count
-        # XLA knows one shape of batch. Elsewhere a shorter last one is a step like the others: a function of its own
-        # would be optimized by TensorFlow all over again, which a short job feels.
+        # XLA needs one shape of batch. Without XLA, a shorter last batch is a step like the others: TensorFlow would
+        # have to optimize a separate function for it, which slows a short job.
         whole = min(count, self._read_full_steps() - first) if self.jit == "loop" else count
         if whole > 0:
             logs = self._call(self._many_function(), tf.constant(first), tf.constant(whole), operands)
@@ -150,7 +151,7 @@ class CompiledLoop:
         return logs
 
     def _call(self, function: CompiledFunction, *operands: Nest) -> Nest:
-        """Call a function; at its first call XLA compiles it, or takes what an earlier process has compiled."""
+        """Call a function. At its first call XLA compiles it, or uses what an earlier process has compiled."""
         if self.jit == "none" or id(function) in self._compiled:
             return function(*operands)
         self._compiled.add(id(function))
@@ -158,7 +159,7 @@ class CompiledLoop:
             return function(*operands)
 
     def _many_function(self) -> ConcreteFunction:
-        """The traced function that serves a feed with any number of rows."""
+        """Return the traced function that serves a feed with any number of rows."""
         specs = self.feed.operand_specs()
         if specs is None:
             return self._many
@@ -193,7 +194,7 @@ class CompiledLoop:
         return WaitClock.start() if self._measures_waits else ()
 
     def _step_between(self, batch: Nest, arrived: Nest, waits: Nest) -> tuple[Nest, Nest]:
-        """In graph: a step, with a look at the clocks before and after if waits are measured."""
+        """In graph: run a step, and read the clock before and after if waits are measured."""
         if not waits:
             return self._traced(batch), waits
         waits = waits.note_arrival(arrived)
@@ -201,8 +202,8 @@ class CompiledLoop:
         return logs, waits.note_step(logs)
 
     def _run_until_out(self, count: tf.Tensor, operands: Nest) -> Nest:
-        # The loop asks whether there is a batch, so that the step is not inside a `cond` of its own, which would
-        # pass every variable through a switch. Nothing is taken that no step of this call will use.
+        # The loop itself asks whether there is a batch. Otherwise the step would be inside a `cond` of its own, which
+        # passes every variable through a switch. The loop takes no batch that this call will not use.
         def take_if(wanted: tf.Tensor) -> Optional:
             nothing = tf.experimental.Optional.empty(operands.element_spec)
             return tf.cond(wanted, operands.get_next_as_optional, lambda: nothing)
@@ -230,7 +231,7 @@ class CompiledLoop:
         return ran, add_waits(self._finish(logs), waits)
 
     def _run_together_until_out(self, count: tf.Tensor, take_if: Callable[[Tensor], Optional]) -> Nest:
-        """Workers stay in step: the step's own collective says whether all of them have another batch."""
+        """Keep the workers in step: the step's own collective says whether all of them have another batch."""
         assert self._together is not None
 
         def body(ran: tf.Tensor, _go: Tensor, taken: Optional, _: Nest) -> Nest:
@@ -258,11 +259,11 @@ class CompiledLoop:
         return self._finish(self._carry(self._traced(self.feed.tail(operands))))
 
     def _carry(self, logs: Nest) -> Nest:
-        """What goes from step to step."""
+        """Return the values that go from step to step."""
         return {} if self._results is not None else _tensors(logs)
 
     def _finish(self, logs: Nest) -> Nest:
-        """What a call returns, after its last step."""
+        """Return the result of a call, after its last step."""
         if self._results is not None:
             return _tensors(self._results())
         return logs if self._closing is None else {**logs, **_tensors(self._closing())}
@@ -300,7 +301,7 @@ class CompiledLoop:
 
 
 def numbers(logs: Logs) -> Logs:
-    """Read logs from the device, keeping their order and their dicts: callbacks get them flattened and sorted."""
+    """Read logs from the device, keeping their order and their dicts; callbacks get them flattened and sorted."""
     return {
         name: numbers(value) if isinstance(value, dict) else to_numbers({name: value})[name]
         for name, value in logs.items()
@@ -308,12 +309,12 @@ def numbers(logs: Logs) -> Logs:
 
 
 def _tensors(logs: Nest) -> Nest:
-    """The step's logs as tensors: a number that Python knows is a constant of the graph."""
+    """Return the step's logs as tensors; a number that Python knows becomes a constant of the graph."""
     return tf.nest.map_structure(tf.convert_to_tensor, logs)
 
 
 def _compile(function: Callable[..., object], jit: bool, autograph: bool = False) -> CompiledFunction:
     compiled = tf.function(function, autograph=autograph, jit_compile=True if jit else None)
-    # Every loop has functions of its own, traced once: what TensorFlow would warn of is a second model.
+    # Every loop has functions of its own, traced once. TensorFlow's warning would only mean a second model.
     silence_retracing_warning(compiled)
     return compiled

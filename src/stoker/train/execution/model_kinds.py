@@ -1,4 +1,4 @@
-"""Which models Stoker can run: those of Keras 3 on TensorFlow. Keras itself must run some of them."""
+"""Which models Stoker can run: those of Keras 3 on TensorFlow, some of which Keras itself must run."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from stoker.train.execution.own_methods import is_own, is_set_by_user
 
 
 class ModelTypeError(ArgumentError, TypeError):
-    """The object given as a model is not one that Stoker can run."""
+    """The given model is not one that Stoker can run."""
 
 
 def check_model(model: object, verb: str) -> None:
-    """Refuse anything that is not a Keras 3 model on TensorFlow; a layer mixed with Keras' `Trainer` is refused, too.
+    """Refuse anything that is not a Keras 3 model on TensorFlow, including a layer mixed with Keras' `Trainer`.
 
     Args:
-        model: what was given as one.
-        verb: what it was given to, such as "fit".
+        model: the object that was given as a model.
+        verb: the function that got it, such as "fit".
     """
     caller = f"stoker.{verb}"
     if is_keras_2(model):
@@ -44,7 +44,7 @@ def check_compiled(model: Model, verb: str) -> None:
 
 
 def check_backend(verb: str) -> None:
-    """Refuse to run where Keras does not run on TensorFlow, or is one that was never tried."""
+    """Refuse to run if Keras does not use TensorFlow, or is a version that was never tested."""
     if not KERAS.includes(keras.__version__):
         raise ModelTypeError(f"stoker.{verb}: {KERAS.refusal(keras.__version__)}")
     if keras.config.backend() != "tensorflow":
@@ -55,7 +55,7 @@ def check_backend(verb: str) -> None:
 
 
 def is_keras_2(thing: object) -> bool:
-    """Whether its class, or one that it derives from, is of Keras 2."""
+    """Whether the class of an object, or one that it derives from, belongs to Keras 2."""
     return any(kind.__module__.startswith(KERAS_2) for kind in type(thing).__mro__)
 
 
@@ -66,7 +66,7 @@ def _usage(verb: str) -> str:
 
 
 def must_keras_run(model: Model, verb: str) -> bool:
-    """Whether Keras must run it: eager steps, several replicas, state kept between batches, or a function of its own.
+    """Whether Keras must run it: eager steps, several replicas, state kept between batches, or its own function.
 
     A worker of a job has the whole model and predicts alone: Keras would wait for the other workers.
     """
@@ -79,7 +79,7 @@ def must_keras_run(model: Model, verb: str) -> bool:
         return True
     if keras.distribution.distribution() is not None:
         return True
-    # Their state is of batches of one size, and some versions of Keras cannot be traced for others.
+    # Their state fits batches of one size, and some versions of Keras cannot be traced for others.
     if any(isinstance(layer, keras.layers.RNN) and layer.stateful for layer in layers_of(model)):
         return True
     function = "predict_function" if verb == "predict" else "test_function"

@@ -1,7 +1,7 @@
 """A model's own `fit`, `evaluate` or `predict`: Stoker calls it, and replaces the Keras method that it calls in turn.
 
-Such a method prepares its arguments and hands them to `super().fit(...)`: a task of keras_hub runs its preprocessor,
-for instance. This way nothing of it is left out.
+Such a method prepares its arguments and passes them to `super().fit(...)`: for instance, a task of keras_hub runs its
+preprocessor. This way nothing that the method does is left out.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ F = TypeVar("F", bound=Callable[..., object])
 
 @dataclass
 class Redirect:
-    """What replaces Keras' method, for one model during one call.
+    """The replacement of Keras' method, for one model during one call.
 
     Attributes:
-        given: by name, what the caller gave before the model's own method changed it.
-        calls: how often the model's own method has called it.
+        given: the caller's arguments, by name, before the model's own method changed them.
+        calls: how often the model's own method has called the replacement.
     """
 
     model: Model
@@ -45,7 +45,7 @@ class Redirect:
 
     def call(self, *args: object, **kwds: object) -> object:
         self.calls += 1
-        # What is called meanwhile, by a callback for instance, is Keras' again.
+        # Calls from within, such as a callback's, get Keras' method again.
         self.running = True
         try:
             return self.target(*args, **kwds)
@@ -62,13 +62,16 @@ def is_own(model: Model, name: str) -> bool:
 
 
 def is_set_by_user(model: Model, name: str) -> bool:
-    """Whether a function that Keras would make, such as `train_function`, was put there by hand: Keras runs it."""
+    """Whether a function that Keras would make, such as `train_function`, was set by hand.
+
+    Keras then runs the model.
+    """
     function = getattr(model, name, None)
     return function is not None and not is_made_by_keras(function)
 
 
 def calls_own(function: F) -> F:
-    """Have `fit`, `evaluate` or `predict` call the model's own method of that name, if it has one.
+    """Make `fit`, `evaluate` or `predict` call the model's own method of that name, if it has one.
 
     The keyword-only arguments, which Keras' method does not have, are not passed on to the model's method.
     """
@@ -105,13 +108,13 @@ def calls_own(function: F) -> F:
 
 @contextmanager
 def redirect_method(model: Model, name: str, target: Callable[..., object]) -> Iterator[None]:
-    """In this thread, Keras' method of this name is `target` where the model's own method calls it."""
+    """In this thread, `target` replaces Keras' method of this name when the model's own method calls it."""
     with _install_redirect(Redirect(model, name, target)):
         yield
 
 
 def original_arguments(model: Model, name: str) -> Mapping[str, object] | None:
-    """The arguments of the model's own method, by name; None if that is not what called."""
+    """Return the arguments of the model's own method, by name; None if that method is not the caller."""
     for redirect in reversed(_redirects.get()):
         if redirect.model is model and redirect.name == name and redirect.running:
             return redirect.given
@@ -159,7 +162,7 @@ class _Dispatchers:
                 self._users[name] -= 1
                 if self._users[name] == 0:
                     original, dispatcher = self._replaced.pop(name)
-                    # Others may have replaced it since: then this one stays below theirs, and does nothing.
+                    # Others may have replaced it since. Then this one stays below theirs and does nothing.
                     if vars(TensorFlowTrainer).get(name) is dispatcher:
                         setattr(TensorFlowTrainer, name, original)
 
@@ -177,7 +180,7 @@ def _dispatcher(name: str, original: Callable[..., object]) -> Callable[..., obj
 
 
 def _is_called_by_own(model: Model, name: str, verb: CodeType) -> bool:
-    """Whether the model's own method calls: going up the stack, it comes before a loop of Keras' or Stoker's."""
+    """Whether the model's own method is calling: up the stack, it comes before a loop of Keras' or Stoker's."""
     ours, loops = _codes(model, name), {verb, inspect.unwrap(getattr(TensorFlowTrainer, name)).__code__}
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code not in loops:
@@ -188,7 +191,7 @@ def _is_called_by_own(model: Model, name: str, verb: CodeType) -> bool:
 
 
 def _codes(model: Model, name: str) -> dict[CodeType, bool]:
-    """The code of a model's own method and of those it may pass on to; True for one of this very object."""
+    """Return the code of a model's own method and of those it may pass on to; True for a method of this very object."""
     found: dict[CodeType, bool] = {}
     places = [*type(model).__mro__[: type(model).__mro__.index(TensorFlowTrainer)]]
     for method, alone in [*((vars(one).get(name), False) for one in places), (vars(model).get(name), True)]:
@@ -213,7 +216,7 @@ def _check_again(redirect: Redirect, added: Mapping[str, object]) -> None:
 
 def _warn_of_no_call(model: Model, name: str, added: Mapping[str, object]) -> None:
     lost = f"; {', '.join(f'{option}=' for option in added)} had no effect" if added else ""
-    # The line outside of Stoker that called.
+    # The calling line outside of Stoker.
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(OWN_ROOT):
         level, frame = level + 1, frame.f_back

@@ -1,8 +1,9 @@
-"""Keras' training step, its gradients taken a few rows at a time: the numbers of the whole batch, in less memory.
+"""Keras' training step with gradients computed a few rows at a time: the whole batch's numbers in less memory.
 
-What Keras does once a batch happens once: the update, with its clipping and its check for infinities, one count of the
-optimizer, one value for the trackers of losses. A loss that divides by what a mask leaves, or by the sum of the sample
-weights, is divided by that of the whole batch, which is found first, by a pass that computes nothing else.
+Whatever Keras does once per batch happens once: the update, with its clipping and its check for infinities, one count
+of the optimizer, one value for the trackers of losses. A loss may divide by the number of values that a mask leaves, or
+by the sum of the sample weights. Such a loss is divided by the sum for the whole batch, which a separate pass computes
+first.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ from stoker.tf_internals.types import LogValue, Model, Nest, Tensor
 from stoker.train.execution.own_methods import is_own
 from stoker.train.execution.parts import Computed, PartSize, add_up, own_floats, slopes_of
 
-# What losses must do with their rows for parts of them to be put together.
+# The reductions of losses whose parts can be put together.
 REDUCTIONS = ("sum_over_batch_size", "mean", "auto", "sum", "mean_with_sample_weight")
 
 
 def find_refusal(model: Model) -> str | None:
-    """Why a batch of a compiled model cannot be cut into parts; None if it can."""
+    """Return why a batch of a compiled model cannot be cut into parts; None if it can be."""
     if model.run_eagerly or tf.config.functions_run_eagerly():
         return "steps run eagerly"
     if is_own(model, "train_step"):
@@ -42,7 +43,7 @@ def find_refusal(model: Model) -> str | None:
 
 
 def find_fixed_size(model: Model) -> str | None:
-    """Why the number of rows cannot change: a model made for one number, such as one with a stateful LSTM."""
+    """Return why the number of rows cannot change: the model is made for one number, as with a stateful LSTM."""
     inputs = [] if not model.built else keras.tree.flatten(getattr(model, "inputs", None) or [])
     sizes = [one.shape[0] for one in inputs if one is not None and one.shape and one.shape[0] is not None]
     return f"the model was made for batches of {sizes[0]} rows" if sizes else None
@@ -53,13 +54,16 @@ class PartedLoss:
     """The loss of a compiled model, part by part."""
 
     model: Model
-    # By number, the losses that divide by something that only the data tells; known once a part was traced.
+    # The numbers of the losses that divide by something that only the data tells; known once a part was traced.
     counted: set[int] = field(default_factory=set)
-    # Whether the losses that the model was compiled with are used: a `compute_loss` of its own may do without.
+    # Whether the losses given to `compile` are used; a model's own `compute_loss` may do without them.
     called: bool = False
 
     def count(self, batch: Nest, size: PartSize) -> Tensor:
-        """In graph: what each loss divides by, for the whole batch. Of the forward pass it runs what that needs."""
+        """In graph: return what each loss divides by, for the whole batch.
+
+        Only the necessary part of the forward pass runs.
+        """
         terms = keras_losses.term_count(self.model)
         if not self.counted:
             return tf.zeros([terms])
@@ -80,7 +84,7 @@ class PartedLoss:
         return divisors
 
     def forward(self, part: Nest, share: Tensor, divisors: Tensor) -> tuple[Tensor, list[Tensor], Nest]:
-        """In graph: a part's loss and that of each output, as shares of the batch's; and what it predicts."""
+        """In graph: return a part's loss and that of each output, as shares of the batch's, and its predictions."""
         values: list[Tensor] = []
 
         def scale(number: int, term: LossTerm) -> Tensor:
@@ -100,13 +104,13 @@ class PartedLoss:
 
 
 def parted_step(model: Model, batch: Nest, size: PartSize, *, compiled: bool) -> dict[str, LogValue]:
-    """In graph: one training step of a compiled model; what its metrics hold.
+    """In graph: run one training step of a compiled model; return the results of its metrics.
 
     Args:
-        model: built, with its optimizer.
-        batch: the whole of it.
-        size: that of a part.
-        compiled: whether XLA compiles what is computed of a part.
+        model: a built model with its optimizer.
+        batch: the whole batch.
+        size: the size of a part.
+        compiled: whether XLA compiles the computation of a part.
     """
     optimizer, weights = model.optimizer, model.trainable_weights
 
@@ -123,7 +127,7 @@ def parted_step(model: Model, batch: Nest, size: PartSize, *, compiled: bool) ->
 
 @dataclass(frozen=True)
 class PartsDone:
-    """A batch's loss and its gradients; and the results of metrics that saw the whole batch."""
+    """A batch's loss and its gradients, and the results of metrics that saw the whole batch."""
 
     loss: Tensor
     gradients: list[Any]
@@ -138,14 +142,14 @@ def run_parts(
     *,
     compiled: bool,
 ) -> PartsDone:
-    """In graph: forward and backward over the parts of a batch; updates the metrics and the means of the losses.
+    """In graph: go forward and backward over the parts of a batch; update the metrics and the means of the losses.
 
     Args:
-        model: built.
-        batch: the whole of it, or a replica's share.
-        size: that of a part.
-        find_slopes: takes a tape, stopped, and a part's share of the loss; gives the gradients to be added up.
-        compiled: whether XLA compiles what is computed of a part.
+        model: a built model.
+        batch: the whole batch, or a replica's share.
+        size: the size of a part.
+        find_slopes: takes a stopped tape and a part's share of the loss; returns the gradients to add up.
+        compiled: whether XLA compiles the computation of a part.
     """
     loss, outputs, whole = PartedLoss(model), list[Nest](), not _are_sums_over_rows(model)
 
@@ -174,7 +178,7 @@ def run_parts(
     first = next(one for one in keras.tree.flatten(batch) if one is not None)
     keras_training.loss_tracker(model).update_state(total, sample_weight=tf.shape(first)[0])
     for tracker, value in zip(keras_losses.term_trackers(model), values, strict=False):
-        # As Keras weighs them: by the rows, where TensorFlow knows their number beforehand.
+        # Weighted as in Keras: by the rows, if TensorFlow knows their number beforehand.
         tracker.update_state(value, sample_weight=first.shape[0])
     if whole:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
@@ -185,19 +189,19 @@ def run_parts(
 
 
 def _are_sums_over_rows(model: Model) -> bool:
-    """Whether all metrics may be shown a few rows at a time; otherwise they see the whole batch's predictions."""
+    """Whether all metrics may see a few rows at a time; otherwise they see the whole batch's predictions."""
     own = is_own(model, "compute_metrics")
     return not own and all(map(keras_losses.is_sum_over_rows, keras_losses.compiled_metrics(model)))
 
 
 def _list_seen(predicted: Nest) -> list[Tensor]:
-    """Predictions, and the masks attached to them, which would be lost on the way."""
+    """List predictions and the masks attached to them, which would otherwise be lost."""
     flat = keras.tree.flatten(predicted)
     return [*flat, *(mask for mask in map(mask_of, flat) if mask is not None)]
 
 
 def _rebuild(outline: Nest, seen: Sequence[Tensor]) -> Nest:
-    """The predictions of which these were listed."""
+    """Rebuild the predictions from such a list."""
     flat = keras.tree.flatten(outline)
     values, masks = list(seen[: len(flat)]), iter(seen[len(flat) :])
     for one, value in zip(flat, values, strict=True):

@@ -1,12 +1,12 @@
-"""A batch in parts: something is computed of a few rows at a time, and added up, so that it needs less memory.
+"""A batch in parts: something is computed for a few rows at a time and added up, so that it needs less memory.
 
     size = PartSize()
     size.assign(Cut(parts=4, batch_rows=256))
     total, *gradients = add_up(batch, size, compute).added        # in graph
 
-Each part counts with its share of the rows, so a sum of means is the mean over the batch. Parts have equally many rows
-but for the last one; how many is a variable, so that one trace serves any number of parts. Nothing of a part outlives
-it but what is added up, and nothing is kept between batches.
+Each part counts with its share of the rows, so a sum of means is the mean over the batch. All parts but the last have
+equally many rows. How many is a variable, so that one trace serves any number of parts. Only the sums outlive a part,
+and nothing is kept between batches.
 """
 
 from __future__ import annotations
@@ -22,49 +22,49 @@ from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_layers import layers_of, own_state
 from stoker.tf_internals.types import Model, Nest, Tensor, TensorSpec, Variable
 
-# The name of the variable behind a `PartSize`: a checkpoint leaves it out, a plan says it.
+# The name of the variable behind a `PartSize`. Checkpoints leave the variable out, because the plan has its value.
 PART_SIZE = "stoker_part_size"
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Into how many parts a batch is cut; of how many rows the batch is, on a replica, None where that is not known."""
+    """Into how many parts to cut a batch, and how many rows the batch has on a replica; None if not known."""
 
     parts: int
     batch_rows: int | None
 
     @property
     def part_rows(self) -> int | None:
-        """The rows of a part."""
+        """The number of rows in a part."""
         return None if self.batch_rows is None else -(-self.batch_rows // self.parts)
 
 
 class PartSize:
-    """How many rows a part has: a number, or the batch's rows divided by a number of parts."""
+    """The number of rows in a part: fixed, or the batch's rows divided by a number of parts."""
 
     def __init__(self) -> None:
         with tf.init_scope(), tf.device("CPU:0"):
-            # On the host, which cuts the parts. Below 0: the number of parts.
+            # On the host, which cuts the parts. A value below 0 is the number of parts.
             self._value = tf.Variable(-1, trainable=False, dtype=tf.int32, name=PART_SIZE)
 
     def assign(self, cut: Cut) -> None:
-        """Cut batches of so many rows into so many parts; a smaller batch into fewer of the same size."""
+        """Cut batches of this many rows into this many parts, and smaller batches into fewer parts of the same size."""
         rows = cut.part_rows
         self._value.assign(-cut.parts if rows is None else rows)
 
     def rows_of(self, batch_rows: Tensor) -> Tensor:
-        """In graph: the rows of a part of this batch."""
+        """In graph: return the number of rows in a part of this batch."""
         value = tf.identity(self._value)
         return tf.where(value > 0, value, -(batch_rows // tf.minimum(value, -1)))
 
 
 @dataclass(frozen=True)
 class Computed:
-    """What is computed of a part.
+    """The result of computing one part.
 
     Attributes:
-        added: what is added up, multiplied by the part's share already: tensors, gradients of some rows, or None.
-        seen: what is handed on when the part is done.
+        added: the values to add up, already multiplied by the part's share: tensors, gradients of some rows, or None.
+        seen: the values to hand on when the part is done.
     """
 
     added: list[Tensor]
@@ -90,17 +90,17 @@ def add_up(
     joined: bool = False,
     compiled: bool = False,
 ) -> Computed:
-    """In graph: what `compute` gives for the parts of a batch, added up.
+    """In graph: add up what `compute` returns for the parts of a batch.
 
     Args:
         batch: tensors with the same number of rows.
-        size: that of a part.
-        compute: traced once; makes no variables.
-        told: called once `compute` was traced; gives the numbers, a vector, that it takes.
-        state: variables of floats that a part moves on its own account. All parts see them as they were before; then
-            they move by the mean of what the parts moved them by.
-        note: called in graph with each part and what was `seen` of it.
-        joined: whether what was seen of all parts is returned, one part behind the other.
+        size: the size of a part.
+        compute: the computation of a part; traced once, makes no variables.
+        told: called once `compute` was traced; returns the vector of numbers that `compute` takes.
+        state: float variables that a part changes itself. All parts see the values from before the batch; then the
+            variables change by the mean of the parts' changes.
+        note: called in graph with each part and its `seen` values.
+        joined: whether to return the `seen` values of all parts, one part after the other.
         compiled: whether XLA compiles `compute`, for each number of rows.
     """
     rows = _count_rows(batch)
@@ -130,7 +130,7 @@ def add_up(
         lambda number, *_: number < count,
         body,
         (tf.constant(0), sums.start(), arrays),
-        # One after the other: that is what they are for.
+        # One part after the other: this is the purpose of parts.
         parallel_iterations=1,
     )
     found = sums.finish(held)
@@ -142,7 +142,7 @@ def add_up(
 def slopes_of(
     tape: tf.GradientTape, loss: Tensor, variables: Sequence[Variable], slope: Tensor = None
 ) -> list[Any]:
-    """The gradients of a loss, from the slope at it, with the static shapes that their sums need."""
+    """Return the gradients of a loss, given the slope at the loss, with the static shapes that their sums need."""
     found = tape.gradient(loss, list(variables), output_gradients=slope) if variables else []
     return [
         one if one is None or isinstance(one, tf.IndexedSlices) else tf.ensure_shape(one, variable.shape)
@@ -151,7 +151,7 @@ def slopes_of(
 
 
 def own_floats(models: Iterable[Model]) -> list[Variable]:
-    """The variables of floats that layers made for themselves, such as moving statistics, as TensorFlow's."""
+    """Return the float variables that layers made for themselves, such as moving statistics, as TensorFlow's."""
     found = {
         id(variable): variable.value
         for model in models
@@ -197,14 +197,14 @@ def _new_array(dtype: tf.DType, shape: tf.TensorShape, count: Tensor) -> tf.Tens
 
 
 class _Sums:
-    """Sums of tensors over the parts; gradients of some rows of a table are kept side by side, as in a whole batch."""
+    """Sums of tensors over the parts. Gradients of some rows of a table are kept side by side, as in a whole batch."""
 
     def __init__(self, outline: Sequence[Any], count: Tensor) -> None:
         self._outline = list(outline)
         self._count = count
 
     def start(self) -> list[Nest]:
-        """Nothing yet of each."""
+        """Return the empty sums."""
         return [self._start_of(one) for one in self._outline]
 
     def _start_of(self, one: Any) -> Nest:
@@ -214,12 +214,12 @@ class _Sums:
             return tuple(
                 _new_array(each.dtype, each.shape, self._count) for each in (one.values, one.indices)
             )
-        # Not `tf.zeros`: TensorFlow would make a constant of it, which stays on the device for good.
+        # Not `tf.zeros`: TensorFlow would turn it into a constant, which stays on the device for good.
         shape = tf.constant(one.shape.as_list(), tf.int32)
         return tf.raw_ops.Empty(shape=shape, dtype=_sum_type(one.dtype), init=True)
 
     def add(self, number: Tensor, held: Sequence[Nest], values: Sequence[Any]) -> list[Nest]:
-        """The sums with those of one more part."""
+        """Return the sums with the values of one more part."""
         found: list[Nest] = []
         for outline, one, value in zip(self._outline, held, values, strict=True):
             if outline is None:
@@ -232,7 +232,7 @@ class _Sums:
         return found
 
     def finish(self, held: Sequence[Nest]) -> list[Any]:
-        """The sums, of the types and kinds of what was added."""
+        """Return the sums, with the types and kinds of the values that were added."""
         found: list[Any] = []
         for outline, one in zip(self._outline, held, strict=True):
             if outline is None:
@@ -246,5 +246,5 @@ class _Sums:
 
 
 def _sum_type(dtype: tf.DType) -> tf.DType:
-    """Sums of 16 bits are kept in 32, as a kernel keeps them that adds up a whole batch."""
+    """Return the type of a sum. Sums of 16-bit values use 32 bits, as in a kernel that adds up a whole batch."""
     return tf.float32 if dtype.is_floating and dtype.size < 4 else dtype

@@ -1,4 +1,4 @@
-"""What is done to a step while it is traced: variables made outside of its graph, products with 1 taken out."""
+"""Changes to a step while it is traced: making variables outside of its graph, and removing products with 1."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from stoker.tf_internals.types import Graph, Nest, Variable
 
 
 def drop_trivial_products(step: Callable[..., Any]) -> Callable[..., Any]:
-    """The step without products with a constant 1, so that TensorFlow fuses the rest as it does in Keras' step.
+    """Return the step without products with a constant 1, so that TensorFlow fuses the rest as it does in Keras' step.
 
-    TensorFlow takes these products out itself, but leaves a control edge from the constant. In a plain function, such
-    as Keras' step, it then drops the edge, since a constant waits for nothing. In the body of a loop a constant waits
-    for the loop's turn: the edge stays, and TensorFlow fuses no op that has one. `tf.nn.silu` computes
-    `x * sigmoid(1.0 * x)`, so Keras' step had oneDNN's kernel for swish, which rounds in its own way, and the loop's
+    TensorFlow itself removes these products, but leaves a control edge from the constant. In a plain function, such as
+    Keras' step, it then drops the edge, since a constant waits for nothing. In the body of a loop, a constant waits for
+    the loop's iteration: the edge stays, and TensorFlow fuses no op that has one. `tf.nn.silu` computes
+    `x * sigmoid(1.0 * x)`. So Keras' step used oneDNN's kernel for swish, which rounds in its own way, but the loop's
     body did not.
     """
 
@@ -30,7 +30,7 @@ def drop_trivial_products(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _remove_trivial_products(graph: Graph) -> None:
-    """Let what takes `1 * x` in this graph take `x`, which is the same in every bit."""
+    """Make ops in this graph that take `1 * x` take `x` instead, which is the same in every bit."""
     for op in graph.get_operations():
         if op.type != "Mul":
             continue
@@ -45,12 +45,12 @@ def _bypass(product: tf.Operation, factor: tf.Tensor, awaited: list[tf.Operation
         for number, taken in enumerate(consumer.inputs):
             if taken is product.outputs[0]:
                 set_input(consumer, number, factor)
-        # What the product waited for: `tf.nn.silu` puts off the sigmoid of its gradient in this way.
+        # Wait for what the product waited for: `tf.nn.silu` delays the sigmoid of its gradient in this way.
         add_control_inputs(consumer, awaited)
 
 
 def _is_one(tensor: tf.Tensor) -> bool:
-    # A scalar: it gives the product no other shape than that of the other factor.
+    # Only a scalar: it leaves the product with the shape of the other factor.
     if tensor.op.type != "Const" or tensor.shape.rank != 0 or not tensor.dtype.is_floating:
         return False
     return bool(tf.get_static_value(tensor) == 1)
@@ -73,10 +73,10 @@ _OPTIONS = frozenset(
 
 
 def lift_variables(step: Callable[..., Any]) -> Callable[..., Any]:
-    """The step, with the variables that it creates while it is traced created at once and outside its graph.
+    """Return the step, with the variables it creates during tracing made at once and outside its graph.
 
-    TensorFlow would trace such a step a second time, to be sure that it makes none then. A first step makes many (the
-    optimizer's slots, metrics, a model that builds itself), so every first call would be traced twice.
+    Otherwise TensorFlow would trace such a step a second time, to be sure that it then makes no variables. A first step
+    makes many (the optimizer's slots, metrics, a model that builds itself), so every first call would be traced twice.
     """
 
     def run(*args: Nest) -> Nest:
@@ -88,7 +88,7 @@ def lift_variables(step: Callable[..., Any]) -> Callable[..., Any]:
 
 def _make_outside(next_creator: Callable[..., Variable], **options: object) -> Variable:
     given = {name: value for name, value in options.items() if value is not None and name in _OPTIONS}
-    # A strategy has its own way of making variables, and a value of the graph exists only there.
+    # A strategy makes variables in its own way, and a value of the graph exists only in the graph.
     if tf.distribute.has_strategy() or isinstance(given.get("initial_value"), tf.Tensor):
         return next_creator(**options)
     try:
@@ -97,5 +97,6 @@ def _make_outside(next_creator: Callable[..., Variable], **options: object) -> V
                 return next_creator(**options)
             return make_variable(**given)
     except TypeError:
-        # An initializer that uses a tensor of the graph: TensorFlow raises this for one that is out of its scope.
+        # An initializer that uses a tensor of the graph: TensorFlow raises this error for a tensor that is out of
+        # scope.
         return next_creator(**options)

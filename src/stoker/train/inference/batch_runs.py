@@ -29,7 +29,7 @@ Arrays = list[Tensor]  # TensorArrays, one for each output
 LogsOf = Callable[[Nest], dict[str, Nest]]
 
 _CHUNK_BYTES = 64 << 20
-# Of a short dataset: tracing a loop takes longer than calling the function of one batch so many times.
+# For datasets of up to this many batches, tracing a loop takes longer than calling the function of one batch.
 _WORTH_A_LOOP = 32
 
 
@@ -37,7 +37,7 @@ class PredictHooks:
     """The callbacks of one prediction, called between compiled calls.
 
     A callback with hooks on batches gets every batch (every execution, if the model was compiled with
-    `steps_per_execution`), at the price of one call for each. Otherwise the bar is called once a compiled call.
+    `steps_per_execution`), at the cost of one call for each. Otherwise the bar is called once per compiled call.
     """
 
     def __init__(self, model: Model, callbacks: Callbacks, verbose: Verbose, batches: int | None) -> None:
@@ -54,7 +54,7 @@ class PredictHooks:
         self._list.on_predict_batch_begin(batch)
 
     def after_batch(self, batch: int, logs: LogValue) -> bool:
-        """Returns False if a callback asks to stop."""
+        """Call the hooks; return False if a callback asks to stop."""
         self._list.on_predict_batch_end(batch, logs)
         return not self._model.stop_predicting
 
@@ -63,10 +63,10 @@ class PredictHooks:
 
 
 class Outputs:
-    """In graph: the outputs of batch after batch, joined by rows; what has no rows is stacked."""
+    """In graph: the outputs of successive batches, joined by rows; outputs without rows are stacked."""
 
     def __init__(self, function: BatchFunction, count: Tensor | None) -> None:
-        """`count`: how many batches there will be; None where the data may end sooner."""
+        """`count`: how many batches there will be; None if the data may end sooner."""
         self._structure = function.outputs
         self._specs = tf.nest.flatten(function.outputs)
         self.empty = [
@@ -81,12 +81,12 @@ class Outputs:
         ]
 
     def add(self, index: Tensor, outputs: Nest, state: Arrays) -> Arrays:
-        """After batch number `index`."""
+        """Add the outputs of batch number `index`."""
         flat = tf.nest.flatten(outputs)
         return [array.write(index, value) for array, value in zip(state, flat, strict=True)]
 
     def join(self, state: Arrays) -> Nest:
-        """After the last batch."""
+        """Join the outputs, after the last batch."""
         flat = [
             array.concat() if spec.shape.rank else array.stack()
             for array, spec in zip(state, self._specs, strict=True)
@@ -95,7 +95,7 @@ class Outputs:
 
 
 def loop_over_rows(function: BatchFunction) -> Callable[..., Nest]:
-    """`loop(batch, count, *leaves)`: `count` full batches of `batch` rows."""
+    """Return `loop(batch, count, *leaves)`, which runs `count` full batches of `batch` rows."""
     size = tf.TensorSpec([], tf.int32)
 
     def loop(batch: Tensor, count: Tensor, *leaves: Tensor) -> Nest:
@@ -115,7 +115,7 @@ def loop_over_rows(function: BatchFunction) -> Callable[..., Nest]:
 
 
 def loop_over_stream(function: BatchFunction) -> Callable[..., Nest]:
-    """`loop(iterator, count)`: up to `count` batches; how many there were, and their outputs."""
+    """Return `loop(iterator, count)`, which runs up to `count` batches and returns their number and outputs."""
 
     def loop(iterator: DatasetIterator, count: Tensor) -> Nest:
         whole = Outputs(function, None)
@@ -125,7 +125,7 @@ def loop_over_stream(function: BatchFunction) -> Callable[..., Nest]:
 
         def body(index: Tensor, element: Optional, state: Arrays) -> tuple[Tensor, Optional, Arrays]:
             outputs = function.call(*element_leaves(element.get_value()))
-            # The element behind the last wanted one is left to whoever reads next.
+            # The element after the last wanted one is left to the next reader.
             following = tf.cond(index + 1 < count, iterator.get_next_as_optional, lambda: element)
             return index + 1, following, whole.add(index, outputs, state)
 
@@ -143,7 +143,7 @@ class BatchSource(Protocol):
     function: BatchFunction
 
     def run(self, count: int) -> tuple[int, Nest]:
-        """Runs up to `count` more; how many there were (0 at the end), and what came out."""
+        """Run up to `count` more batches; return how many there were (0 at the end), and their outputs."""
 
     def has_ended(self) -> bool:
         """Whether it is known that no batch follows."""
@@ -157,7 +157,7 @@ class BatchSource(Protocol):
 
 
 class RowSource:
-    """Arrays, a bounded chunk of them on the device at a time."""
+    """Reads arrays, with only a bounded chunk of them on the device at a time."""
 
     def __init__(self, rows: PredictRows, function: BatchFunction) -> None:
         self.function, self._rows = function, rows
@@ -186,7 +186,7 @@ class RowSource:
 
 
 class StreamSource:
-    """A dataset's iterator, read inside the compiled call; batch by batch where a loop is not worth its trace."""
+    """Reads a dataset's iterator inside the compiled call, or batch by batch if a loop is not worth its trace."""
 
     most = 4096
 
@@ -233,7 +233,7 @@ class StreamSource:
 
 
 def run_all(source: BatchSource, hooks: PredictHooks | None, take: LogsOf) -> int:
-    """Runs everything; `take` gets the outcome of each call and returns the logs for the callbacks."""
+    """Run everything; `take` gets the outcome of each call and returns the logs for the callbacks."""
     try:
         with announced.region(announced.LOOP, batch_size=0):
             if hooks is not None and hooks.each_batch:
@@ -283,7 +283,7 @@ def _run_by_execution(source: BatchSource, hooks: PredictHooks, take: LogsOf) ->
 
 
 def _join_outputs(outcomes: list[Nest]) -> Nest:
-    """Join the outcomes of several calls; for a single batch, what has no rows is a scalar."""
+    """Join the outcomes of several calls. For a single batch, an output without rows is a scalar."""
     if len(outcomes) == 1:
         return outcomes[0]
 

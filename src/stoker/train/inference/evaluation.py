@@ -1,6 +1,6 @@
 """One evaluation: the steps of a test over a feed, with Keras' callbacks around them.
 
-Training uses it for its validations, `stoker.Trainer.evaluate` and `stoker.evaluate` for theirs.
+Training, `stoker.Trainer.evaluate` and `stoker.evaluate` use it for their evaluations.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from stoker.train.execution.stretch import CallLength, Stretch
 
 
 class Tested(Protocol):
-    """What is evaluated."""
+    """The model under evaluation, and what surrounds its test steps."""
 
     model: Model
 
     def validation_scope(self) -> AbstractContextManager[None]:
-        """A context around the steps: metrics start from zero, and whatever else the test needs is set up."""
+        """A context around the steps: metrics start from zero, and the test gets whatever else it needs."""
 
     def results(self, logs: Logs) -> Logs:
         """The results of the evaluation, given the last step's logs."""
 
 
 class Evaluation:
-    """Data to evaluate on; `run` as often as the data can be read."""
+    """Data to evaluate on. Call `run` as often as the data can be read."""
 
     def __init__(
         self,
@@ -51,11 +51,11 @@ class Evaluation:
 
         Args:
             tested: the model, and what surrounds its test steps.
-            loop: of its test steps.
+            loop: the loop of the test steps.
             feed: the data, batch by batch.
             source: the data as it was given; Keras' reader is notified when a pass begins and ends.
             callbacks: notified of the test and its batches.
-            agreed: of the steps that this worker would run next, how many all workers run.
+            agreed: takes the number of steps that this worker would run next, and returns how many all workers run.
         """
         self._tested = tested
         self._callbacks = callbacks
@@ -84,7 +84,7 @@ class Evaluation:
             logs: Logs = {}
             while steps := self._agreed(self.stretch.next_length()):
                 logs = self._call(steps) or logs
-                # As Keras does: a wish to stop is heard after a batch, not before the first.
+                # As in Keras, a wish to stop takes effect after a batch, not before the first one.
                 if self._tested.model.stop_evaluating:
                     break
             epoch_steps.end_epoch()
@@ -94,7 +94,7 @@ class Evaluation:
         return logs
 
     def _results(self, logs: Logs) -> Logs:
-        """The results as Keras' `evaluate` returns them."""
+        """Return the results as Keras' `evaluate` does."""
         found, model = self._tested.results(logs), self._tested.model
         if SORTS_RESULTS or not isinstance(model, keras.Model) or returns_metrics(model):
             return to_numbers(found)

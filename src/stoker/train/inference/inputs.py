@@ -1,4 +1,4 @@
-"""What predict was given: arrays, converted as Keras converts them and cut into batches; or a tf.data pipeline."""
+"""The data given to predict: arrays, converted as Keras does and cut into batches; or a tf.data pipeline."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from stoker.train.execution.epoch_steps import whole_executions
 from stoker.train.execution.feed import replace_optionals
 
 DEFAULT_BATCH = 32
-_STRING_BYTES = 64  # what a string is taken for when a chunk is sized
+_STRING_BYTES = 64  # the assumed size of a string when a chunk is sized
 
 
 @dataclass(frozen=True)
 class PredictRows:
-    """Dense arrays of equal length, how many of their rows to predict, and the batch size."""
+    """Dense arrays of equal length, the number of their rows to predict, and the batch size."""
 
     skeleton: Skeleton
     leaves: list[Array | Tensor]
@@ -54,9 +54,9 @@ class PredictRows:
 def make_rows(
     x: Data, batch_size: int | None, steps: int | None, steps_per_execution: int = 1
 ) -> PredictRows | None:
-    """The arrays as rows; None if one is ragged or sparse, which only Keras' own pipeline can slice.
+    """Return the arrays as rows; None if one is ragged or sparse, which only Keras' own pipeline can slice.
 
-    Of `steps` that are no multiple of `steps_per_execution`, the last execution is run in full, as by Keras.
+    If `steps` is not a multiple of `steps_per_execution`, the last execution runs in full, as in Keras.
     """
     check_positive("batch_size", batch_size)
     check_positive("steps", steps)
@@ -113,7 +113,7 @@ def _convert(leaf: Data) -> Array | Tensor:
         return converted
     if isinstance(converted, np.ndarray) and converted.dtype.kind not in "OSU":
         return converted
-    # Strings cost a conversion at every slice as an array, none as a tensor.
+    # As an array, strings cost a conversion at every slice; as a tensor, they cost none.
     return tf.convert_to_tensor(converted)
 
 
@@ -130,7 +130,7 @@ def _bytes_per_row(leaf: Array | Tensor) -> int:
 
 @dataclass(frozen=True)
 class Stream:
-    """A pipeline of batches, and Keras' adapter behind it, which can be handed on to Keras."""
+    """A pipeline of batches, and the Keras adapter behind it, which can be passed on to Keras."""
 
     adapter: DataAdapter
     dataset: tf.data.Dataset
@@ -140,26 +140,29 @@ class Stream:
 
     @property
     def loopable(self) -> bool:
-        """Dense batches of known rank: what a compiled step can be traced for ahead of the data."""
+        """Whether batches are dense and of known rank, so that a compiled step can be traced before reading data."""
         return all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank for leaf in self.leaves)
 
 
 def make_stream(x: Data, batch_size: int | None, steps: int | None, steps_per_execution: int = 1) -> Stream:
-    """The data as batches; if `steps` is not a multiple of `steps_per_execution`, the last execution runs in full."""
+    """Return the data as batches.
+
+    If `steps` is not a multiple of `steps_per_execution`, the last execution runs in full.
+    """
     check_positive("steps", steps)
     adapter = adapter_for(x, batch_size=batch_size, steps_per_epoch=steps)
     dataset = adapter.get_tf_dataset()
     leaves: list[Tensor] = []
     skeleton = flatten(replace_optionals(dataset.element_spec), leaves)
     if isinstance(x, tf.data.Dataset):
-        # A generator is not read ahead: what is left of it belongs to the caller.
+        # A generator is not read ahead, because the rest of it belongs to the caller.
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
     batches = adapter.num_batches if steps is None else whole_executions(steps, steps_per_execution)
     return Stream(adapter, dataset, batches, skeleton, leaves)
 
 
 def element_leaves(element: Nest) -> list[Nest]:
-    """The tensors of one element, in the order of `Stream.leaves`."""
+    """Return the tensors of one element, in the order of `Stream.leaves`."""
     leaves: list[Tensor] = []
     flatten(replace_optionals(element), leaves)
     return leaves

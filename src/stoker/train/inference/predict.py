@@ -1,7 +1,7 @@
 """`stoker.predict`: what `model.predict` returns, with many batches in one compiled call.
 
-The batches are Keras' batches, of `batch_size` rows in order, so that a model that mixes rows gives what it gives
-there; only the calls are fewer. A single batch, or a single row in a loop, is one call of a kept function.
+The batches are those of Keras, of `batch_size` rows in order, so a model that mixes rows gives the same results; only
+the calls are fewer. A single batch, or a single row in a loop, is one call of a kept function.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def predict(
 
     Args:
         model: a Keras model. The other positional arguments are those of `model.predict`.
-        track: keep it in the store, as a run that is linked to its data.
+        track: keep the prediction in the store, as a run that is linked to its data.
     """
     if not track:
         return _predict(model, x, batch_size, verbose, steps, callbacks)
@@ -99,7 +99,7 @@ def _hooks(
 
 
 def _collect(source: BatchSource, hooks: PredictHooks | None) -> Nest:
-    """The outputs of all calls, joined once at the end."""
+    """Return the outputs of all calls, joined once at the end."""
     parts: list[Tensor] = []
 
     def take(outputs: Nest) -> dict[str, Nest]:

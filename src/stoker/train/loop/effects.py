@@ -1,7 +1,8 @@
-"""Callbacks run on the chief alone; what they change is passed on to all workers of a job.
+"""Passes the changes of callbacks, which run on the chief alone, on to all workers of a job.
 
-Callbacks write files, print and talk to services, which a job wants once. They also set rates, restore weights and ask
-to stop. After each of their hooks the workers agree on whether anything changed, and get the chief's values if so.
+Callbacks write files, print and talk to services, which a job wants only once. They also set rates, restore weights and
+ask to stop. After each of their hooks, the workers agree on whether anything changed and, if so, get the chief's
+values.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from stoker.tf_internals.types import Callback, Variable
 from stoker.train.program import TrainingProgram
 from stoker.train.workers.copies import ReplicaPart
 
-# Keras' own that read and write files, or ask to stop, and change no variable.
+# Keras' own callbacks that read and write files, or ask to stop, and change no variable.
 _READERS = (
     keras.callbacks.CSVLogger,
     keras.callbacks.History,
@@ -30,7 +31,7 @@ _READERS = (
 
 
 class CallbackEffects:
-    """Around the hooks of callbacks that may change what is trained."""
+    """Surrounds the hooks of callbacks that may change what is trained."""
 
     def __init__(self, program: TrainingProgram, callbacks: keras.callbacks.CallbackList) -> None:
         self._program = program
@@ -39,7 +40,7 @@ class CallbackEffects:
 
     @contextmanager
     def share(self, *, last: bool = False) -> Iterator[None]:
-        """Pass on to all workers what happens inside on the chief; `last`: at the end of training."""
+        """Pass the chief's changes inside on to all workers; `last` is for the end of training."""
         if self._group.alone:
             yield
             return

@@ -31,13 +31,13 @@ class Epochs:
     """All epochs of one training run.
 
     Attributes:
-        program: what is trained.
-        request: as `fit` was called.
-        training: the loop of its steps, and where in the data it is.
-        callbacks: Keras' list of them.
-        validation: what to validate on, if there is anything.
-        plan: how it runs.
-        resume: its checkpoints, if it has any.
+        program: the program that is trained.
+        request: the call of `fit`.
+        training: the loop of the program's steps, and its place in the data.
+        callbacks: Keras' list of callbacks.
+        validation: the validation, if there is one.
+        plan: how the run executes.
+        resume: the run's checkpoints, if it has any.
         tracked: the run in the store.
         leaving, interrupted: whether SIGTERM or Ctrl-C asked the process to stop.
     """
@@ -63,7 +63,7 @@ class Epochs:
         self.effects = CallbackEffects(self.program, self.callbacks)
 
     def train(self) -> History:
-        """All epochs; the Keras history, with the plan."""
+        """Run all epochs; return Keras' history, with the plan."""
         self.epoch = restored_epoch(self.program.model) or self.request.initial_epoch
         with journal.phase(accounts.RESTORING):
             resuming = self._begin()
@@ -125,9 +125,9 @@ class Epochs:
         return logs
 
     def _plan_call(self, begun: bool) -> int:
-        """How many steps the next call runs, on all workers: 0 when the epoch is over for one of them.
+        """Return how many steps the next call runs, on all workers: 0 when the epoch is over for one of them.
 
-        As Keras does, a wish to stop is heard after a batch, also one from before the epoch.
+        As in Keras, a wish to stop takes effect after a batch, even if it comes from before the epoch.
         """
         wish = begun and bool(self.program.model.stop_training)
         asked = 0 if wish else self.training.next_length(self._limit())
@@ -138,7 +138,7 @@ class Epochs:
                 self._save_now()
                 raise self._describe_interrupt()
             return asked
-        # The chief's clock decides on the length of the call, and whether it is time to save.
+        # The chief's clock decides how long the call is, and whether it is time to save.
         due = self.resume is not None and self.group.chief and self.resume.is_due(self.step)
         room = asked if self.group.chief or not asked else self.training.epoch_steps.room() or 2**31
         said = self.group.agree(steps=room, stop=wish, leave=self.leaving.asked, due=due)
@@ -155,7 +155,10 @@ class Epochs:
         return steps
 
     def _describe_interrupt(self) -> KeyboardInterrupt:
-        """The message for a run that was interrupted and saved: Python shows it as the last line of the program."""
+        """Return the error for a run that was interrupted and saved.
+
+        Python shows it as the last line of the program.
+        """
         assert self.resume is not None
         where = self.resume.checkpoint.name
         return KeyboardInterrupt(
@@ -192,21 +195,21 @@ class Epochs:
         try:
             self.callbacks.on_train_batch_end(self.training.last_index, values)
         except KeyboardInterrupt:
-            # A callback that ends the training between two calls, when its time is up, say.
+            # A callback may end the training between two calls, for example when its time is up.
             if self.group.alone:
                 self._save_now()
             raise
         self._act_on(self.program.course.after_call(self.step, values))
-        # What there is to save is put together only when it is time.
+        # The state to save is assembled only when it is time.
         if self.resume is not None and self.group.alone and self.resume.is_due(self.step):
             self.resume.save(self.step, **self._progress())
 
     def _count_traces(self) -> int:
-        """How often the loop was traced; only a job's ledger asks."""
+        """Return how often the loop was traced; only a job's ledger asks."""
         return self.training.loop.trace_count if journal.is_kept() else 0
 
     def _limit(self) -> int | None:
-        """How many steps until something is due in the middle of an epoch: an evaluation, a checkpoint."""
+        """Return how many steps remain until something is due within an epoch: an evaluation or a checkpoint."""
         if self.program.model.stop_training:
             return steps_per_execution(self.program.model)
         saving = None if self.resume is None else self.resume.checkpoint.every_steps
@@ -259,14 +262,14 @@ class Epochs:
             salt = self.program.course.go_on_from(self.step)
             if salt:
                 self.training.epoch_steps.feed.reseed(salt)
-            # The newest checkpoint must be the one that was gone back to.
+            # The newest checkpoint must be the one to which the run rewound.
             self.resume.save(self.step, wait=True, **self._progress())
 
     def _note_resumed(self) -> None:
         journal.note_resumed(None if self.resume is None else self.resume.checkpoint.name, self.step)
 
     def _begin(self) -> bool:
-        """Begin where the checkpoint was taken; True if that was inside an epoch."""
+        """Begin where the checkpoint was taken; return True if that was inside an epoch."""
         progress = self.resume.progress if self.resume is not None else None
         if self.resume is None or progress is None:
             return False
@@ -287,7 +290,7 @@ class Epochs:
             self.resume.save(self.step, wait=True, **self._progress())
 
     def _save_end(self) -> None:
-        """Save the end, so that the same call finds the run complete."""
+        """Save the state at the end, so that the same call finds the run complete."""
         if self.resume is None:
             return
         progress = {**self._progress(), "begun": False}

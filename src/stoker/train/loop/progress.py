@@ -1,4 +1,4 @@
-"""What training shows: Keras' progress bar with steps per second and the time left, and the plan in one line."""
+"""What training shows: Keras' progress bar with steps per second and the remaining time, and the plan in one line."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from stoker.train.planning.plan import Plan
 
 
 class Bar(keras_training.SpeedBar):
-    """Keras' bar, with steps per second and every metric exactly as it is reported.
+    """Keras' bar, with steps per second and every metric exactly as reported.
 
-    A metric is a mean already: the bar is not to take the mean of means. Keras' older versions have no argument for it.
+    A metric is already a mean, so the bar must not take a mean of means. Keras' older versions have no argument for
+    this.
     """
 
     def update(
         self, current: int, values: Iterable[tuple[str, LogValue]] | None = None, finalize: bool | None = None
     ) -> None:
-        """As Keras declares it."""
+        """Update the bar, as Keras declares it."""
         self.stateful_metrics.update(name for name, _ in values or ())
         super().update(current, values, finalize)
 
@@ -56,6 +57,6 @@ def show_resume(progress: RunProgress, directory: str | os.PathLike[str], epochs
 
 
 def show(line: str, verbose: Verbose = 2) -> None:
-    """Print any other line of the trainer; below the bar, if there is one."""
+    """Print any other line of the trainer, below the bar if there is one."""
     below = "\n" if verbose not in (0, 2) else ""
     keras_training.show(f"{below}stoker: {line}")

@@ -1,4 +1,4 @@
-"""One training run: from data and a program to epochs that train, with the plan decided."""
+"""One training run: from data and a program to epochs that train, including the decision on the plan."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ from stoker.train.workers.shares import Share
 
 @dataclass
 class TrainingRun:
-    """What to train, on what, and for how long."""
+    """A training run: what to train, on which data, and for how long."""
 
     program: TrainingProgram
     request: FitRequest
     data: DataSource
-    # What is asked for, and what preparing the data has decided already.
+    # The fields that the user set, and those that preparing the data has decided.
     plan: Plan
-    # Which rows this worker reads.
+    # The rows that this worker reads.
     share: Share
-    # The data as it was given, by name, for the store.
+    # The data as the user gave it, by name, for the store.
     given: Mapping[str, Data]
     _leaving: Leaving = field(default_factory=lambda: Leaving(listen=False))
     _interrupted: Leaving = field(default_factory=lambda: Leaving(listen=False))
@@ -64,7 +64,7 @@ class TrainingRun:
         self.validation = Validation(self.program, self.request) if held_out else None
 
     def _count_own_rows(self) -> int:
-        """The rows of a batch that this worker trains on; the doctor adds up those of all workers."""
+        """Return the rows of a batch that this worker trains on; the doctor adds up those of all workers."""
         rows = self.data.batch_size or 0
         return rows if self.share.apart else rows // self.group.count
 
@@ -101,16 +101,16 @@ class TrainingRun:
                         resume.close(sys.exc_info()[1])
 
     def _list_leaving_signals(self) -> list[signal.Signals]:
-        """The signals that ask a worker to save and exit: also Ctrl-C, if there is somewhere to save."""
+        """Return the signals that ask a worker to save and exit: also Ctrl-C, if there is somewhere to save."""
         return [*list_warnings(), *([signal.SIGINT] if self._can_save_on_ctrl_c() else [])]
 
     def _can_save_on_ctrl_c(self) -> bool:
-        """Whether Ctrl-C may save first: not if the program handles it itself."""
+        """Whether the run may save on Ctrl-C: not if the program handles Ctrl-C itself."""
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         return usual and self.request.checkpoint is not None
 
     def _parameters(self) -> dict[str, int | None]:
-        """The call's parameters, as the store keeps them."""
+        """The call's parameters as the store keeps them."""
         return {
             "epochs": self.request.epochs,
             "batch_size": self.data.batch_size,
@@ -146,7 +146,7 @@ class TrainingRun:
         if resume is not None:
             self._begin(resume, feed, plan)
         elif not self.group.alone:
-            # What callbacks change is looked for in the variables: they must be there.
+            # The variables must exist, because they show what the callbacks change.
             with journal.phase(accounts.COMPILING):
                 self._training_loop(feed, plan).build()
         with CallbackEffects(self.program, listed).share():
@@ -189,7 +189,7 @@ class TrainingRun:
         return choose_parts(self.program.loops, self.data, feed, plan, asked, rows=rows, make_loop=make_loop)
 
     def _count_replica_rows(self) -> int | None:
-        """The rows of a batch on one replica; None if not known."""
+        """Return the rows of a batch on one replica; None if not known."""
         rows = find_batch_rows(self.data)
         replicas = self.group.replicas // (self.group.count if self.share.apart else 1)
         return None if rows is None else -(-rows // replicas)
@@ -201,7 +201,7 @@ class TrainingRun:
         )
 
     def _agree_on(self, decide: Callable[[], Plan]) -> Plan:
-        """The chief's plan: what it measured, and what its callbacks ask for, holds for all workers."""
+        """Return the chief's plan: its measurements, and the wishes of its callbacks, hold for all workers."""
         return decide() if self.group.alone else parse(self.group.ask_chief(lambda: decide().to_json()))
 
     def _begin(self, resume: Resume, feed: BatchFeed, plan: Plan) -> None:
@@ -222,7 +222,7 @@ class TrainingRun:
         return decide.choose_jit(self.program.loops, feed, loops, plan, steps)
 
     def _seed(self) -> int:
-        """A seed made from TensorFlow's global seed, if there is one, and the number of updates so far.
+        """Return a seed made from TensorFlow's global seed, if there is one, and the number of updates so far.
 
         No two calls in a row use the same order, and the same program uses the same orders every time.
         """
@@ -233,7 +233,7 @@ class TrainingRun:
 
 
 def _find_line() -> str:
-    """The user's line that trains, for the ledger of the job if there is one."""
+    """Return the user's line that trains, for the ledger of the job if there is one."""
     if not journal.is_kept():
         return ""
     site, _ = Sites().caller()
@@ -246,7 +246,7 @@ def _call_length(plan: Plan, loop: CompiledLoop) -> CallLength:
 
 
 def _adapt_to_hooks(plan: Plan, model: Model, listed: Callbacks) -> Plan:
-    """The plan with one step per call (or Keras' `steps_per_execution`) if callbacks act at every batch."""
+    """Return the plan with one step per call (or Keras' `steps_per_execution`) if callbacks act at every batch."""
     wanting = hooks.list_batch_callbacks(listed.callbacks, hooks.TRAIN)
     if not wanting:
         return plan

@@ -1,4 +1,4 @@
-"""A training run in the store: its parameters, the values the loop has read anyway, what went wrong, how it ended."""
+"""A training run in the store: its parameters, values that the loop has read anyway, what went wrong, how it ended."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from stoker.train.program import TrainingProgram
 
 
 class Tracked:
-    """Keeps a training run, as a context around it. Values of a call are logged at its last step.
+    """Keeps a training run in the store, as a context around it. Values of a call are logged at its last step.
 
     Raises:
-        UsageError: the store's URL makes no sense.
+        UsageError: the store's URL is invalid.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class Tracked:
         callbacks: Callbacks = None,
         directory: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Only the chief of a job records the run; `directory` has the run's checkpoints."""
+        """Only the chief of a job records the run; `directory` holds the run's checkpoints."""
         self._directory = directory
         self._program = program
         self._callbacks = callbacks
         self._logged: set[str] = set()
-        # After the first call, which has compiled everything, and after the last: step and time.
+        # Step and time after the first call, which compiled everything, and after the last.
         self._first: tuple[int, int] | None = None
         self._last = (0, 0)
         self._steps = 0
@@ -69,16 +69,16 @@ class Tracked:
     def _save_model(self, error: BaseException | None) -> list[Path]:
         """Save the whole model beside its checkpoints, unless the run trained nothing or failed."""
         is_saved = error is None or isinstance(error, KeyboardInterrupt)
-        # Several workers may have to agree on what a variable holds: one alone would wait for the others.
+        # Several workers may have to agree on the value of a variable; one worker alone would wait for the others.
         if self._directory is None or not self._steps or not is_saved or not self._program.group.alone:
             return []
-        # The callbacks of several models see a stand-in for all of them.
+        # For several models, callbacks see a stand-in for all of them.
         model = self._program.model
         file = save_model(model, self._directory) if isinstance(model, keras.Model) else None
         return [] if file is None else [file]
 
     def _rates(self) -> dict[str, float]:
-        """Steps and rows a second since the first call ended, where there was a second one."""
+        """Return steps and rows per second since the end of the first call, if there was a second one."""
         if self._first is None or self._last[0] <= self._first[0]:
             return {}
         seconds = (self._last[1] - self._first[1]) / 1e9
@@ -100,23 +100,23 @@ class Tracked:
         self.run.log(step, {f"val_{name}": value for name, value in scalars(logs).items()})
 
     def log_epoch(self, step: int, epoch: int, logs: Mapping[str, LogValue]) -> None:
-        """Log the results of an epoch, without those its last call has logged."""
+        """Log the results of an epoch, except those that its last call has logged."""
         numbers = {name: value for name, value in scalars(logs).items() if name not in self._logged}
         self.run.log(step, {**numbers, "epoch": epoch + 1})
 
 
 def _name_run(model: Model) -> str:
-    """The model's name if the user chose it; the program's name if Keras made it up."""
+    """Return the model's name if the user chose it, or the program's name if Keras made it up."""
     kind = keras_training.default_name(model)
     program, _ = find_program()
     is_chosen = not re.fullmatch(rf"{kind}(_\d+)?", str(model.name))
-    # Notebooks and commands, Stoker's own among them, have no program of the user's.
+    # Notebooks and commands, including Stoker's own, do not run a program of the user's.
     is_nameless = not program.endswith(".py") or program in ("ipykernel_launcher.py", "__main__.py")
     return str(model.name) if is_chosen or is_nameless else program
 
 
 def _saved_models(callbacks: Callbacks) -> list[Path]:
-    """The models that Keras' own callback has written: each is what `stoker export RUN` can start from."""
+    """Return the models written by Keras' own callback; `stoker export RUN` can start from each of them."""
     listed = getattr(callbacks, "callbacks", callbacks)
     if not isinstance(listed, list | tuple):
         listed = [listed]

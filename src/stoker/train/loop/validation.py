@@ -1,6 +1,7 @@
-"""The validations of a training run: over the data held out, by test steps or by an `evaluate` of the model's own.
+"""The validations of a training run, over held-out data: by test steps, or by an `evaluate` of the model's own.
 
-A model's own `evaluate` is called as Keras' `fit` calls it; what it passes on to Keras runs in a compiled loop.
+A model's own `evaluate` is called as Keras' `fit` calls it; the call that it passes on to Keras runs in a compiled
+loop.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from stoker.train.request import FitRequest
 
 
 class Validation:
-    """What to validate on, how and when. Nothing is traced before it is needed."""
+    """How and when to validate, and on which data. Nothing is traced before it is needed."""
 
     def __init__(self, program: TrainingProgram, request: FitRequest) -> None:
-        """`request` has validation data."""
+        """`request` must have validation data."""
         self._program = program
         self._frequency = request.validation_freq
         self._arguments = request.evaluate_arguments()
@@ -37,11 +38,11 @@ class Validation:
         self._by_model = program.uses_own_evaluate and is_own(program.model, "evaluate")
 
     def graphs(self, plan: Plan) -> list[Graph]:
-        """The traced test step. What a model's own `evaluate` makes of the data is known only when it is called."""
+        """Return the graph of the test step. For a model's own `evaluate`, it is known only once that is called."""
         return [] if self._by_model else [self._own_loop(plan).build().graph]
 
     def prepare(self, plan: Plan, callbacks: keras.callbacks.CallbackList) -> None:
-        """Validate by this plan, with the callbacks of the training."""
+        """Use this plan for validations, and the callbacks of the training."""
         self._plan, self._callbacks = plan, callbacks
         if not self._by_model:
             loop = self._own_loop(plan)
@@ -52,7 +53,7 @@ class Validation:
         return is_validated(self._program.model, epoch, self._frequency)
 
     def run(self) -> Logs:
-        """One validation."""
+        """Run one validation."""
         if self._evaluation is not None:
             return self._evaluation.run()
         model = self._program.model
@@ -78,7 +79,7 @@ class Validation:
         return_dict: bool = False,
         _use_cached_eval_dataset: bool = False,
     ) -> EvaluateResult:
-        """Called in place of Keras' `evaluate`: as there, cached data takes precedence over the arguments."""
+        """Replace Keras' `evaluate`. As there, cached data takes precedence over the arguments."""
         model, given = self._program.model, None
         if _use_cached_eval_dataset:
             source, loop, feed = self._source, self._own_loop(self._plan), self._feed
@@ -108,7 +109,7 @@ class Validation:
         )
 
     def _own_loop(self, plan: Plan) -> CompiledLoop:
-        """The loop over the data held out, whose feed is `self._feed`."""
+        """Return the loop over the held-out data, whose feed is `self._feed`."""
         self._feed, loop = self._loop_over(self._feed or self._source.feed_to_test(), plan)
         return loop
 

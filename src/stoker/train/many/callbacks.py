@@ -1,4 +1,4 @@
-"""Each member's callbacks and history, which receive that member's logs; and which members have stopped."""
+"""Each member's callbacks and history, which receive that member's logs, and which members have stopped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stoker.train.many.program import ManyLoops, select_member_logs
 
 MemberCallbacks = Callbacks | Callable[[Config], Callbacks]
 
-# Keras' own that look at logs alone, and those that look at the model and leave it as it is.
+# Keras' own callbacks that look only at logs, and those that look at the model but do not change it.
 _OF_LOGS = (
     keras.callbacks.CSVLogger,
     keras.callbacks.History,
@@ -33,10 +33,10 @@ _WRITERS = (
 
 
 def read_callbacks(given: MemberCallbacks, members: Sequence[Member]) -> list[list[Callback]]:
-    """Each member's callbacks: what a function gives for its config, or copies of what a list holds.
+    """Return each member's callbacks: those that a function returns for its config, or copies of those in a list.
 
     Raises:
-        ArgumentError: something in a list would write all members' files to one place.
+        ArgumentError: a callback in a list would write all members' files to one place.
     """
     if callable(given) and not isinstance(given, keras.callbacks.Callback):
         return [_list_callbacks(given(one.config)) for one in members]
@@ -65,7 +65,7 @@ def _list_callbacks(given: Callbacks) -> list[Callback]:
 
 
 class ManyCallbacks(keras.callbacks.CallbackList):
-    """The callbacks of all members as the training run calls them."""
+    """The callbacks of all members, as the training run calls them."""
 
     def __init__(
         self, loops: ManyLoops, given: Sequence[list[Callback]], verbose: Verbose, epochs: int
@@ -81,7 +81,7 @@ class ManyCallbacks(keras.callbacks.CallbackList):
             member.history = member.model.history
             member.model.stop_training = False
         self._bar = self._make_bar(verbose, epochs)
-        # What is asked whether it wants every batch, and what a checkpoint keeps.
+        # The callbacks that are asked whether they need every batch, and that a checkpoint keeps.
         self.callbacks = [one for listed in self._lists.values() for one in listed.callbacks]
         self._look_at_models = any(not _is_of_logs(one) for one in self.callbacks)
         self._change_models = any(not (_is_of_logs(one) or _only_reads(one)) for one in self.callbacks)
@@ -99,7 +99,7 @@ class ManyCallbacks(keras.callbacks.CallbackList):
         return [one for one in self._loops.members if one.number in self._loops.active]
 
     def _tell(self, hook: str, *args: object, logs: Mapping[str, Any] | None = None) -> None:
-        """Call a hook of every active member's callbacks, with what they look at in place."""
+        """Call a hook of every active member's callbacks, after bringing the state they look at up to date."""
         if self._look_at_models:
             self._loops.write_back()
         for member in self._active:
@@ -127,7 +127,8 @@ class ManyCallbacks(keras.callbacks.CallbackList):
             self._tell("on_train_batch_end", batch, logs=logs)
             for member in self._active:
                 if member.model.stop_training:
-                    # Inside an epoch: its rows of the stack go on, so this is the last that is known of it.
+                    # Inside an epoch, the member's rows of the stack train on, so this is the last chance to keep its
+                    # state.
                     self._lists[member.number].on_epoch_end(
                         self._epoch_of(member), select_member_logs(logs, member)
                     )
@@ -163,13 +164,13 @@ class ManyCallbacks(keras.callbacks.CallbackList):
             self._bar.on_train_end()
 
     def _retire(self, member: Member, logs: Mapping[str, Any]) -> None:
-        """A member has asked to stop: what its own `fit` would do at the end."""
+        """Do what a member's own `fit` would do at the end, because the member has asked to stop."""
         self._loops.retire(member)
         KerasCourse(member.model).finish()
         self._lists[member.number].on_train_end(logs)
 
     def restored_epoch(self, member: Member) -> int | None:
-        """The epoch whose weights an EarlyStopping has put back into the member's model; None if none has."""
+        """Return the epoch whose weights an EarlyStopping has restored in the member's model; None if none has."""
         for one in self._lists[member.number].callbacks:
             if (
                 isinstance(one, keras.callbacks.EarlyStopping)
@@ -195,13 +196,13 @@ def _is_of_logs(callback: Callback) -> bool:
 
 
 def _only_reads(callback: Callback) -> bool:
-    # At the end of training EarlyStopping writes, when nothing is trained any more.
+    # EarlyStopping writes only at the end of training, when nothing is trained any more.
     readers = (keras.callbacks.EarlyStopping, keras.callbacks.ModelCheckpoint, keras.callbacks.TensorBoard)
     return type(callback) in readers
 
 
 def _summarise_best(logs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """For the bar: the lowest loss of the members, and how many are still training."""
+    """Return logs for the bar: the lowest loss of the members, and how many are still training."""
     found: dict[str, Any] = {}
     for name in ("loss", "val_loss"):
         prefix = "val_" if name == "val_loss" else ""

@@ -1,7 +1,7 @@
-"""Derive a member's step from those of two others, if their configs differ only in numbers, such as dropout rates.
+"""Derives a member's step from those of two others, if their configs differ only in numbers, such as dropout rates.
 
-Such numbers end up in the constants of a trace: as they are, or as a simple function of one of them. Two traced
-members show which. A function must give both members' constants to the bit; then it gives those of the next member.
+Such numbers end up in the constants of a trace: as they are, or as a simple function of one of them. Two traced members
+show which function. It must give both members' constants to the bit; then it gives those of the next member too.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 from stoker.tf_internals.types import Array
 from stoker.train.many.flat_step import FlatStep, Instruction
 
-# In the place of a number in a description.
+# The mark that replaces a number in a description.
 _OPEN: Final = "~"
-# Keras treats these as "off" or "whole", with other operations.
+# Keras treats these numbers as "off" or "whole", and uses other operations for them.
 _SPECIAL: Final = (0.0, 1.0)
-# What Keras makes of a number before it is a constant.
+# How Keras transforms a number before it becomes a constant.
 _FORMS: Final[tuple[Callable[[float], float], ...]] = (
     lambda v: v,
     lambda v: 1 - v,
@@ -45,7 +45,7 @@ class NumberedStep:
 
 
 def open_numbers(config: Any) -> tuple[Any, tuple[float, ...]]:
-    """A config with its numbers taken out, and these in order; whole numbers and special ones stay."""
+    """Return a config with its numbers taken out, and these numbers in order. Whole numbers and special ones stay."""
     numbers: list[float] = []
 
     def walk(one: Any) -> Any:
@@ -62,14 +62,14 @@ def open_numbers(config: Any) -> tuple[Any, tuple[float, ...]]:
 
 
 def derive_step(first: NumberedStep, second: NumberedStep, numbers: tuple[float, ...]) -> FlatStep | None:
-    """The step of a member with these numbers; None if the two others do not show what its constants are."""
+    """Return the step of a member with these numbers; None if the two others do not show what its constants are."""
     if first.flat.difference(second.flat) or len(first.numbers) != len(numbers):
         return None
     open_places = [
         n for n, pair in enumerate(zip(first.numbers, second.numbers, strict=True)) if pair[0] != pair[1]
     ]
     if any(numbers[n] != first.numbers[n] for n in range(len(numbers)) if n not in open_places):
-        # A number that both have in common, and this one has not.
+        # The two others share a number that this member does not have.
         return None
     made: list[Instruction] = []
     for mine, theirs in zip(first.flat.instructions, second.flat.instructions, strict=True):
@@ -87,7 +87,7 @@ def derive_step(first: NumberedStep, second: NumberedStep, numbers: tuple[float,
 
 
 def _explain(mine: Instruction, theirs: Instruction, pair: tuple[float, float], number: float) -> list[Array]:
-    """The constant for a number, by each form that gives both known constants from their numbers."""
+    """Return the constants for a number, from each form that maps the pair's numbers to their known constants."""
     assert mine.value is not None
     assert theirs.value is not None
     if mine.value.size != 1 or mine.value.dtype.kind != "f":
@@ -96,7 +96,7 @@ def _explain(mine: Instruction, theirs: Instruction, pair: tuple[float, float], 
     found = []
     for form in (*_FORMS, *_parts(pair[0], float(mine.value.reshape(-1)[0]))):
         try:
-            # Keras computes with Python's numbers, in float64.
+            # Keras computes with Python numbers, in float64.
             given = [_cast(form(one), mine.value) for one in (*pair, number)]
         except (ArithmeticError, ValueError):
             continue
@@ -106,7 +106,7 @@ def _explain(mine: Instruction, theirs: Instruction, pair: tuple[float, float], 
 
 
 def _parts(number: float, constant: float) -> Sequence[Callable[[float], float]]:
-    """The number divided by this many, as label smoothing does."""
+    """Return a form that divides the number by a count, as label smoothing does."""
     if not constant or not 2 < (parts := round(number / constant)) < _MOST_PARTS:
         return ()
     return (lambda v: v / parts,)

@@ -1,8 +1,8 @@
-"""A traced step as a list of pure instructions: what it reads, what it computes, and what its variables become.
+"""A traced step as a list of pure instructions: what it reads, what it computes, and the new values of its variables.
 
-A trace reads and assigns variables in the order of the program. Here a variable is a value that goes in and a value
-that comes out, and the functions that a step calls stand in its place. So two steps can be compared instruction by
-instruction, and one step can be computed for many members at once (`stacked_step`).
+A trace reads and assigns variables in the order of the program. Here, a variable is a value that goes in and a value
+that comes out, and the functions that a step calls are replaced by their contents. So two steps can be compared
+instruction by instruction, and one step can be computed for many members at once (`stacked_step`).
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from stoker.tf_internals.graphs import called_graph, definition
 from stoker.tf_internals.types import Array, ConcreteFunction, DType, Graph, Operation, ProtoMessage, Tensor
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
-# What passes its inputs on.
+# Ops that return their inputs.
 _ALIASES = ("Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot")
 _ADDING = {"AssignAddVariableOp": "AddV2", "AssignSubVariableOp": "Sub"}
-# Beside the type of an op: where it ran, and what TensorFlow noted on it.
+# Attributes of an op without effect on its results: where it ran, and what TensorFlow noted on it.
 _UNIMPORTANT = ("_class", "_output_shapes", "_has_manual_control_dependencies")
 
 
 class NotFlat(Exception):
-    """This step cannot be turned into pure instructions; the message says why."""
+    """The step cannot be turned into pure instructions; the message says why."""
 
 
 @dataclass(frozen=True)
 class Instruction:
-    """One op: the numbers of the values it takes, and of those it gives.
+    """One op, with the numbers of the values that it takes and of those that it returns.
 
     Attributes:
         kind: the op's type, such as "MatMul".
-        attributes: those of the op, for making it again.
+        attributes: the attributes of the op, for making it again.
         key: kind, attributes, inputs and outputs, for comparing.
-        value: what a "Const" holds.
+        value: the value of a "Const".
     """
 
     kind: str
@@ -53,13 +53,13 @@ class FlatStep:
     """A step without side effects.
 
     Attributes:
-        instructions: in an order in which they can be computed.
+        instructions: the instructions, in an order in which they can be computed.
         batch: the numbers of the values that are the tensors of the batch.
-        reads: by the name of a variable, the number of the value it has before the step.
-        updates: by the name of a variable, the number of the value it gets.
+        reads: by the name of a variable, the number of its value before the step.
+        updates: by the name of a variable, the number of its new value.
         outputs: the numbers of what the step returns, flat.
-        structure: what it returns, with tensors in the places of these.
-        shapes: of every value, as far as the trace knows them.
+        structure: the structure that the step returns, with tensors in the places of the outputs.
+        shapes: the shape of every value, as far as the trace knows it.
     """
 
     instructions: list[Instruction] = field(default_factory=list)
@@ -71,7 +71,7 @@ class FlatStep:
     shapes: list[tf.TensorShape] = field(default_factory=list)
 
     def difference(self, other: FlatStep) -> str | None:
-        """How the other one differs in more than the values of constants; None if it does not."""
+        """Return how another step differs in more than the values of constants; None if it does not."""
         for mine, theirs in zip(self.instructions, other.instructions, strict=False):
             if mine.key != theirs.key:
                 return f"{mine.kind} here, {theirs.kind} there"
@@ -92,14 +92,14 @@ class _Resource:
 
 
 def flatten_step(concrete: ConcreteFunction, names: Mapping[int, str]) -> FlatStep:
-    """The pure instructions of a traced step.
+    """Turn a traced step into pure instructions.
 
     Args:
-        concrete: as it was traced.
-        names: of every variable that it may use, by the id of its handle.
+        concrete: the traced step.
+        names: the name of every variable that the step may use, by the id of its handle.
 
     Raises:
-        NotFlat: it uses something else, or has effects other than assigning variables.
+        NotFlat: the step uses anything else, or has effects other than assigning variables.
     """
     return _Flattening(concrete, names).flat
 
@@ -144,13 +144,13 @@ class _Flattening:
         return number
 
     def _walk(self, graph: Graph, given: Sequence[int | _Resource]) -> list[int | _Resource]:
-        """Take in all ops of a graph; what it returns."""
+        """Take in all ops of a graph; return the graph's outputs."""
         known = dict(zip(map(_place, graph.inputs), given, strict=True))
         for op in graph.get_operations():
             if op.type == "Placeholder" and _place(op.outputs[0]) in known:
                 continue
             if any(_place(one) not in known for one in op.inputs):
-                # The gradient of a loop gives the loop more to take, which is made behind it.
+                # The gradient of a loop adds inputs to the loop that are made after it.
                 raise NotFlat(f"{op.type} takes what is made after it")
             taken = [known[_place(one)] for one in op.inputs]
             for out, number in zip(op.outputs, self._take_in(op, taken), strict=True):
@@ -229,7 +229,7 @@ class _Flattening:
 
 
 def _place(tensor: Tensor) -> tuple[str, int]:
-    """The position of the tensor in its graph."""
+    """Return the position of the tensor in its graph."""
     return tensor.op.name, tensor.value_index
 
 

@@ -1,8 +1,8 @@
 """Members whose steps agree: their variables on one stack, and their steps as one.
 
-Between calls of the compiled loop the truth is on the stack or in the members' own variables. `ensure_stacked` and
-`write_back` bring it to where it is needed. Variables that are, and stay, the same for all members (the count of
-updates, say) are kept once.
+Between calls of the compiled loop, the current values are either on the stack or in the members' own variables.
+`ensure_stacked` and `write_back` bring them to where they are needed. Variables that are, and stay, the same for all
+members (such as the count of updates) are kept once.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from stoker.train.many.member_values import MemberValue
 from stoker.train.many.members import Member
 from stoker.train.many.stacked_step import StackedStep
 
-# Elements of a variable up to which it is looked at whether all members have the same.
+# Up to this many elements, a variable is checked for whether all members have the same value.
 _SMALL = 16
 
 
 class MemberGroup:
-    """Members on one stack."""
+    """Members with their variables on one stack."""
 
     def __init__(self, members: Sequence[Member], named: Callable[[Member], Mapping[str, Variable]]) -> None:
         self.members = list(members)
@@ -32,7 +32,7 @@ class MemberGroup:
         self._stacks: dict[str, Variable] = {}
         self._shared: set[str] = set()
         self._never_shared: set[str] = set()
-        # Which members are still trained; the others' rows of the stack mean nothing.
+        # The members that are still trained; the others' rows of the stack mean nothing.
         self.active = {one.number for one in members}
         self.version = 0
         """Grows when loops over this group must be traced again."""
@@ -40,10 +40,10 @@ class MemberGroup:
         self._stack_newer = False
 
     def step(self, flats: Sequence[FlatStep]) -> Callable[[Nest], list[Tensor]]:
-        """One step of all members on the stack, to be traced; it returns stacks, or what is the same for all.
+        """Return one step of all members on the stack, to be traced. It returns stacks, or shared values.
 
         Args:
-            flats: of each member, in their order.
+            flats: the flat step of each member, in their order.
         """
         stacked = StackedStep(flats)
         self._prepare(stacked)
@@ -58,7 +58,7 @@ class MemberGroup:
         return run
 
     def _prepare(self, stacked: StackedStep) -> None:
-        """Make the stacks of what the step uses."""
+        """Make the stacks of the variables that the step uses."""
         names = {*stacked.flat.reads, *stacked.flat.updates}
         for name in names - set(self._stacks):
             if name in stacked.flat.updates:
@@ -95,7 +95,7 @@ class MemberGroup:
         return [one for one, member in zip(values, self.members, strict=True) if member.number in self.active]
 
     def _unshare(self, names: Iterable[str]) -> None:
-        """These are not the same for all members, or will not stay so."""
+        """Stop sharing these variables: they are not the same for all members, or will not stay so."""
         self.version += 1
         self._never_shared |= set(names)
         for name in names:
@@ -107,7 +107,7 @@ class MemberGroup:
         return MemberValue(count, shared=value) if name in self._shared else MemberValue(count, stacked=value)
 
     def ensure_stacked(self) -> None:
-        """Have the stack hold what the members' variables hold, if these are newer."""
+        """Copy the members' variables to the stack, if they are newer."""
         if not self._members_newer:
             return
         differing = []
@@ -127,15 +127,15 @@ class MemberGroup:
             self.ensure_stacked()
 
     def note_run(self) -> None:
-        """The compiled loop has changed the stack."""
+        """Note that the compiled loop has changed the stack."""
         self._stack_newer = True
 
     def note_changed(self) -> None:
-        """The members' own variables have been changed, or may have been."""
+        """Note that the members' own variables have changed, or may have."""
         self._members_newer = True
 
     def write_back(self) -> None:
-        """Have the variables of the active members hold what the stack holds, if that is newer."""
+        """Copy the stack to the variables of the active members, if it is newer."""
         if not self._stack_newer:
             return
         self._stack_newer = False
@@ -147,10 +147,10 @@ class MemberGroup:
                     self._variable(member, name).assign(own)
 
     def retire(self, member: Member) -> None:
-        """Train this member no longer: its variables keep what they have."""
+        """Stop training this member; its variables keep their values."""
         self.write_back()
         self.active.discard(member.number)
-        # Rows that nobody needs cost time; stacking anew costs a trace.
+        # Unused rows cost time, but stacking anew costs a trace.
         if self.active and len(self.active) <= len(self.members) // 2:
             self.members = [one for one in self.members if one.number in self.active]
             self.version += 1

@@ -11,7 +11,7 @@ from stoker.tf_internals.types import Tensor
 
 
 class MemberValue:
-    """The value in the form it came in, and in the other forms once they were asked for."""
+    """The value in the form in which it came, and in the other forms once they were asked for."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class MemberValue:
 
     @property
     def rank(self) -> int | None:
-        """Of one member's value."""
+        """The rank of one member's value."""
         if self.is_shared:
             rank = self.shared.shape.rank
         elif self._separate is not None:
@@ -44,24 +44,24 @@ class MemberValue:
 
     @property
     def shape(self) -> tf.TensorShape:
-        """Of one member's value."""
+        """The shape of one member's value."""
         if self.is_shared:
             return self.shared.shape
         return self._separate[0].shape if self._separate is not None else self._stacked.shape[1:]
 
     @property
     def size(self) -> int:
-        """The number of elements of one member's value, open dimensions left out."""
+        """The number of elements of one member's value, without open dimensions."""
         return math.prod(one or 1 for one in self.shape.as_list()) if self.rank is not None else 1
 
     def stack(self) -> Tensor:
-        """The members' values along the first axis."""
+        """Return the members' values, stacked along the first axis."""
         if self._stacked is None:
             self._stacked = tf.stack(self.split())
         return self._stacked
 
     def split(self) -> list[Tensor]:
-        """Each member's value."""
+        """Return each member's value."""
         if self.is_shared:
             return [self.shared] * self.count
         if self._separate is None:
@@ -69,7 +69,7 @@ class MemberValue:
         return self._separate
 
     def align(self, rank: int) -> Tensor:
-        """The stack, or the shared value, such that it broadcasts with members' values of this rank."""
+        """Return the stack, or the shared value, in a shape that broadcasts with members' values of this rank."""
         if self.is_shared:
             return self.shared
         whole, own = self.stack(), self.rank

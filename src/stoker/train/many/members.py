@@ -1,4 +1,4 @@
-"""The members of a `fit_many`: a config, the model made of it, its history; and which models cannot be members."""
+"""The members of a `fit_many`: a config, the model made from it, its history; and which models cannot be members."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Member:
 
     Attributes:
         number: its place among the configs.
-        config: what its model was made of.
+        config: the config from which its model was made.
         model: the trained model.
-        history: Keras' `History` of it, as its own `stoker.fit` would give it.
-        score: the value that members are compared by; None before the end.
+        history: the member's Keras `History`, as its own `stoker.fit` would return it.
+        score: the value by which members are compared; None before the end.
     """
 
     number: int
@@ -42,7 +42,7 @@ class Member:
 
 
 def make_members(make_model: Callable[..., Model], configs: Sequence[Config]) -> list[Member]:
-    """A model for each config, with the random state that its `seed` asks for.
+    """Make a model for each config, with the random state that its `seed` asks for.
 
     Raises:
         ArgumentError: a config is not a dict, or a model cannot be trained together with others.
@@ -84,7 +84,7 @@ def _takes(function: Callable[..., object], name: str) -> bool:
 
 @contextmanager
 def _same_random_state_after() -> Iterator[None]:
-    """The random state of the program is what it would be without the members' seeds."""
+    """Inside, members' seeds may be set; afterwards the program's random state is as if they had not been."""
     seed, host = global_seed(), host_random_state()
     changed = False
     try:
@@ -97,7 +97,7 @@ def _same_random_state_after() -> Iterator[None]:
 
 
 def _check(model: Model, number: int) -> None:
-    """Refuse what a compiled loop of many members would not run as `stoker.fit` does."""
+    """Refuse a model that a compiled loop of many members would not run as `stoker.fit` does."""
     try:
         check_model(model, "fit_many")
         check_compiled(model, "fit_many")

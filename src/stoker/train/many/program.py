@@ -1,4 +1,4 @@
-"""The members of a `fit_many` as one program: the loops of their steps, their course, and what a checkpoint keeps."""
+"""The members of a `fit_many` as one program: the loops of their steps, their course, and the state for checkpoints."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ EXACT = "without XLA each member has the bits of its own fit"
 
 
 class ManyModel(keras.Model):
-    """What the training run takes for its model: it says when to stop, and whose optimizer counts the updates."""
+    """The model that the training run sees: it says when to stop, and whose optimizer counts the updates."""
 
     def __init__(self, members: Sequence[Member]) -> None:
         first = members[0].model
         super().__init__(name=f"{first.name}_members_{len(members)}")
-        # Past Keras' tracking of attributes: the members are no layers of this model.
+        # Written past Keras' tracking of attributes: the members are not layers of this model.
         self.__dict__["optimizer"] = first.optimizer
         self.__dict__["steps_per_execution"] = steps_per_execution(first)
         self.__dict__["history"] = keras.callbacks.History()
 
 
 def many_program(members: Sequence[Member]) -> TrainingProgram:
-    """The program that trains all members."""
+    """Return the program that trains all members."""
     loops = ManyLoops(members)
     return TrainingProgram(loops, ManyCourse(loops), ManyState(loops))
 
@@ -57,7 +57,7 @@ class ManyLoops(StepLoops):
         self.active = {one.number for one in members}
         self.traces = MemberTraces(members)
         self.groups: list[MemberGroup] = []
-        # Members whose steps cannot be stacked, or agree with nobody's.
+        # Members whose steps cannot be stacked, or agree with no other member's.
         self.apart: list[Member] = list(members)
         self._first = KerasLoops(members[0].model)
         self._reset: tuple[object, ConcreteFunction | None] = (None, None)
@@ -85,11 +85,11 @@ class ManyLoops(StepLoops):
 
     @property
     def version(self) -> tuple[object, ...]:
-        """Another one means that loops must be made again."""
+        """The version of the members' division into groups. When it changes, loops must be made again."""
         return (len(self.apart), *((id(one), one.version) for one in self.groups))
 
     def form_groups(self, spec: Nest, **how: bool) -> None:
-        """Find out whose steps agree, once they can be traced."""
+        """Group the members whose steps agree, once the steps can be traced."""
         if self.groups or len(self.apart) < len(self.members) or not self.apart:
             return
         kinds: list[tuple[FlatStep, list[Member]]] = []
@@ -111,17 +111,17 @@ class ManyLoops(StepLoops):
         check_nothing_shared(self.apart, self.traces)
 
     def write_back(self) -> None:
-        """Have all members' own variables hold their values."""
+        """Update the members' own variables with their current values."""
         for group in self.groups:
             group.write_back()
 
     def note_changed(self) -> None:
-        """The members' own variables may have been changed."""
+        """Note that the members' own variables may have changed."""
         for group in self.groups:
             group.note_changed()
 
     def retire(self, member: Member) -> None:
-        """Train this member no longer."""
+        """Stop training this member."""
         self.active.discard(member.number)
         self.apart = [one for one in self.apart if one is not member]
         for group in self.groups:
@@ -131,9 +131,9 @@ class ManyLoops(StepLoops):
         self.model.stop_training = not self.active
 
     def reset_metrics(self) -> None:
-        """All metrics to zero, in one compiled call."""
+        """Reset all metrics to zero, in one compiled call."""
         for group in self.groups:
-            # First, since it may change which variables are shared, and with it the version.
+            # This comes first, since it may change which variables are shared and with that the version.
             group.ensure_stacked()
         steps = {
             one.number: self.traces.step(one, RESET, None) for group in self.groups for one in group.members
@@ -147,7 +147,7 @@ class ManyLoops(StepLoops):
                 for group, own in zip(stacked, flats, strict=True)
             ]
             function = tf.function(lambda: [run(()) for run in runs], autograph=False)
-            # The stacks that were made for it may have changed who shares what.
+            # Making the stacks may have changed which variables are shared.
             key = (self.version, tuple(id(group) for group in stacked))
             self._reset = (key, function.get_concrete_function())
         for group in stacked:
@@ -167,7 +167,7 @@ class ManyLoops(StepLoops):
 
 
 class ManyLoop(CompiledLoop):
-    """A compiled loop over the members that are trained now; made again when these change."""
+    """A compiled loop over the members that are trained now. It is made again when they change."""
 
     def __init__(self, loops: ManyLoops, kind: str, feed: BatchFeed, jit: str, *, fused: bool) -> None:
         self.feed = feed
@@ -214,7 +214,7 @@ class ManyLoop(CompiledLoop):
         return self._name(logs) if inner.ran else {}
 
     def _find_current_loop(self) -> CompiledLoop:
-        """The loop over the current members."""
+        """Return the loop over the current members."""
         if self._kind == "train_step":
             self._loops.form_groups(self.feed.spec(), **self._how)
         if self._inner is None or self._version != self._loops.version:
@@ -245,7 +245,7 @@ class ManyLoop(CompiledLoop):
         return CompiledLoop(step, self.feed, jit="none" if self.jit == "update" else self.jit)
 
     def _name(self, logs: Logs) -> Logs:
-        """The logs of the active members, each under its number."""
+        """Return the logs of the active members, each under its number."""
         loops, spec = self._loops, self.feed.spec()
         found: dict[int, Nest] = {int(name): own for name, own in logs.items() if name.isdecimal()}
         for name, values in logs.items():
@@ -264,7 +264,7 @@ class ManyLoop(CompiledLoop):
 
 
 class ManyCourse(TrainingCourse):
-    """Every member's metrics, and the end of its optimizer."""
+    """Resets and reads every member's metrics, and finishes its optimizer."""
 
     def __init__(self, loops: ManyLoops) -> None:
         super().__init__(loops.model)
@@ -300,7 +300,7 @@ class ManyCourse(TrainingCourse):
 
 
 class ManyState(CheckpointedState):
-    """The variables of all members, and who has stopped."""
+    """The variables of all members, and which members have stopped."""
 
     def __init__(self, loops: ManyLoops) -> None:
         super().__init__(loops.model)
@@ -331,7 +331,7 @@ class ManyState(CheckpointedState):
 
 
 def select_member_logs(logs: Mapping[str, Any], member: Member) -> dict[str, Any]:
-    """A member's part of the logs, under the names that its own `fit` would use."""
+    """Return a member's part of the logs, under the names that its own `fit` would use."""
     found = {}
     for name, value in logs.items():
         validated = name.startswith("val_")

@@ -1,11 +1,11 @@
-"""Which ops are computed once for a stack of members, with the very bits that each member's own op would give.
+"""Which ops are computed once for a stack of members, with the same bits as each member's own op.
 
-A rule gives the stacked outputs of an op, or None where it cannot promise the same bits: then the op is computed once
-for each member. What the rules rest on, on processors:
+A rule returns the stacked outputs of an op, or None if it cannot promise the same bits; then the op is computed once
+for each member. The rules rest on these facts about processors:
 
-- an op that rounds once (sum, product, quotient, root) gives the same wherever an element stands;
-- exp, log and the like round differently in the last elements, fewer than a vector register, than in the others: they
-  are stacked if the members' values fill whole registers;
+- an op that rounds once (sum, product, quotient, root) gives the same result wherever an element stands;
+- exp, log and similar ops round differently in the last elements, fewer than a vector register, than in the others:
+  they are stacked if the members' values fill whole registers;
 - a reduction over a member's own axes adds up as it does alone.
 
 Products of matrices have no rule: oneDNN's batched product takes 45 us to begin with, and a small product 2 us.
@@ -26,9 +26,9 @@ from stoker.train.many.member_values import MemberValue
 
 Rule = Callable[[Instruction, Sequence[MemberValue]], list[Tensor] | None]
 
-# More elements than the widest vector register holds of the narrowest type these functions are computed in.
+# More elements than the widest vector register holds, for the narrowest type in which these functions are computed.
 _REGISTER = 32
-# Beyond this a reduction may be divided among threads.
+# A reduction over more elements may be divided among threads.
 _LARGEST_REDUCTION = 65536
 
 _ONE_ROUNDING = """
@@ -56,7 +56,7 @@ def _elementwise(instruction: Instruction, inputs: Sequence[MemberValue]) -> lis
 
 
 def _in_registers(instruction: Instruction, inputs: Sequence[MemberValue]) -> list[Tensor] | None:
-    # Only of the inner dimensions is the product known: the number of rows may be open.
+    # The product is known only of the inner dimensions, since the number of rows may be open.
     largest = max(one.size for one in inputs)
     return _elementwise(instruction, inputs) if largest % _REGISTER == 0 else None
 

@@ -14,7 +14,7 @@ from stoker.train.many.member_values import MemberValue
 from stoker.train.many.rules import RULES
 
 _FUSED = ("Elu", "LeakyRelu", "Sigmoid", "Tanh")
-# Ops whose results depend on shapes alone.
+# Ops whose results depend only on shapes.
 _OF_SHAPES = ("Shape", "Size", "Rank")
 
 
@@ -22,7 +22,7 @@ class StackedStep:
     """One step of every member of a group. Call it while a graph is traced."""
 
     def __init__(self, flats: Sequence[FlatStep]) -> None:
-        """The flat step of each member; they differ in the values of constants at most."""
+        """The flat steps of the members differ at most in the values of constants."""
         self.flat = flats[0]
         self.count = len(flats)
         self._constants: dict[int, list[Array]] = {
@@ -34,11 +34,11 @@ class StackedStep:
     def run(
         self, batch: Nest, variables: Mapping[str, MemberValue]
     ) -> tuple[list[MemberValue], dict[str, MemberValue]]:
-        """What the step returns, flat, and what its variables become.
+        """Return the step's flat outputs, and the new values of its variables.
 
         Args:
-            batch: as the step takes it.
-            variables: by name, the values of those it reads.
+            batch: the batch, as the step takes it.
+            variables: the values of the variables that the step reads, by name.
         """
         flat, count = self.flat, self.count
         tensors = [one for one in tf.nest.flatten(batch) if one is not None]
@@ -53,7 +53,7 @@ class StackedStep:
                 known[instruction.outputs[0]] = self._constant(instruction)
                 continue
             inputs = [known[number] for number in instruction.inputs]
-            # The parts of an update often ask for the same: of every variable, what the rate is by now.
+            # The parts of an update often ask for the same value: for every variable, the current rate.
             key = (instruction.kind, instruction.key[1], tuple(id(one) for one in inputs))
             if key not in computed:
                 computed[key] = compute(instruction, inputs, count, apart=instruction.outputs[0] in fused)
@@ -62,7 +62,7 @@ class StackedStep:
         return [known[number] for number in flat.outputs], updated
 
     def find_differing(self, shared: Iterable[str]) -> set[str]:
-        """The variables that are the same for all members before this step and different after it."""
+        """Return the variables that are the same for all members before this step but differ after it."""
         same = set(shared)
         while True:
             values = {self.flat.reads[name] for name in same if name in self.flat.reads} | set(
@@ -79,7 +79,7 @@ class StackedStep:
             same -= lost
 
     def _find_fused(self) -> set[int]:
-        """The ops that TensorFlow fuses with the product before them into one kernel, which rounds differently."""
+        """Return the ops that TensorFlow fuses with the product before them into a kernel that rounds differently."""
         biased = {one.outputs[0] for one in self.flat.instructions if one.kind == "BiasAdd"}
         found = set()
         for one in self.flat.instructions:
@@ -92,7 +92,7 @@ class StackedStep:
         return all(one is values[0] or _same_bits(one, values[0]) for one in values)
 
     def _keep_needed(self) -> list[Instruction]:
-        """The instructions that something depends on."""
+        """Return the instructions on which something depends."""
         wanted = {*self.flat.outputs, *self.flat.updates.values()}
         kept = []
         for instruction in reversed(self.flat.instructions):
@@ -122,7 +122,7 @@ def _same_bits(one: Array, other: Array) -> bool:
 def compute(
     instruction: Instruction, inputs: Sequence[MemberValue], count: int, *, apart: bool = False
 ) -> list[MemberValue]:
-    """One op for all members; `apart`: once for each, whatever its rule."""
+    """Compute one op for all members; with `apart`, once for each member, whatever the op's rule."""
     if all(one.is_shared for one in inputs):
         made = _make(instruction, [one.shared for one in inputs])
         return [MemberValue(count, shared=one) for one in made]

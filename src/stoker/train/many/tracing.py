@@ -1,4 +1,4 @@
-"""Each member's step, traced. A member whose trace would surely equal another's reuses that one."""
+"""Traces each member's step. A member whose trace would surely equal another's reuses that one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stoker.train.many.members import Member
 from stoker.train.variables import find_unsavable_random_ops, named_variables
 
 RESET = "reset_metrics"
-# So many members of a family are traced.
+# This many members of a family are traced.
 _TEACHERS = 2
 
 
@@ -32,9 +32,9 @@ class MemberStep:
     """A member's step.
 
     Attributes:
-        concrete: as it was traced; None for a member that reuses another's.
-        flat: its pure instructions; None if it has effects that they cannot express.
-        structure: what it returns.
+        concrete: the traced step; None for a member that reuses another's.
+        flat: the step's pure instructions; None if it has effects that they cannot express.
+        structure: the structure that the step returns.
     """
 
     concrete: ConcreteFunction | None
@@ -50,7 +50,7 @@ class MemberTraces:
         self._kept: dict[tuple[object, ...], MemberStep] = {}
         self._described: dict[int, TraceDescription | None] = {}
         self._twins: dict[TraceDescription, Member] = {}
-        # Members whose descriptions have other numbers: two are traced, and show the steps of the rest.
+        # Members whose descriptions differ only in numbers: two of them are traced, and show the steps of the rest.
         self._families: dict[str, list[Member]] = {}
         self._built: set[int] = set()
         self.variables: dict[int, dict[str, Variable]] = {}
@@ -58,7 +58,7 @@ class MemberTraces:
     def step(
         self, member: Member, kind: str, spec: Nest, *, compiled_update: bool = False, fused: bool = False
     ) -> MemberStep:
-        """The step of this kind ("train_step", "test_step" or `RESET`) for batches like `spec`."""
+        """Return the step of this kind ("train_step", "test_step" or `RESET`) for batches like `spec`."""
         key = (member.number, kind, repr(spec), compiled_update, fused)
         found = self._kept.get(key)
         if found is None:
@@ -69,7 +69,7 @@ class MemberTraces:
         return found
 
     def _take_over(self, member: Member, kind: str, spec: Nest) -> MemberStep | None:
-        """The step as another member has it, or as two others show it; None if this member must be traced."""
+        """Return the step from another member's, or derived from two others'; None if this member must be traced."""
         about = self._describe(member)
         if about is None:
             return None
@@ -98,7 +98,7 @@ class MemberTraces:
         return MemberStep(None, flat, shown[0].structure)
 
     def concrete(self, member: Member, kind: str, spec: Nest, **how: bool) -> ConcreteFunction:
-        """The traced function of a member that runs alone."""
+        """Return the traced function of a member that runs alone."""
         step = self.step(member, kind, spec, **how)
         if step.concrete is None:
             step = self._trace(member, kind, spec, False, False)
@@ -106,13 +106,13 @@ class MemberTraces:
         return step.concrete
 
     def name_variables(self, member: Member) -> dict[str, Variable]:
-        """All variables of a member, by names that are the same for all members."""
+        """Return all variables of a member, by names that are the same for all members."""
         if member.number not in self.variables:
             self.variables[member.number] = named_variables(member.model)
         return self.variables[member.number]
 
     def _describe(self, member: Member) -> TraceDescription | None:
-        """What decides the member's trace, as it was when first asked."""
+        """Describe what decides the member's trace, as of the first call."""
         if member.number not in self._described:
             self._described[member.number] = describe_trace(member.model)
         return self._described[member.number]
@@ -161,11 +161,11 @@ class MemberTraces:
 
 @dataclass(frozen=True)
 class TraceDescription:
-    """What decides a trace.
+    """The facts that decide a trace.
 
     Attributes:
-        family: all but the numbers, as text.
-        numbers: those that a trace has as constants, in order.
+        family: everything but the numbers, as text.
+        numbers: the numbers that a trace has as constants, in order.
     """
 
     family: str
@@ -173,10 +173,10 @@ class TraceDescription:
 
 
 def describe_trace(model: Model) -> TraceDescription | None:
-    """What decides the trace of a model's steps; None if its config does not show that.
+    """Describe what decides the trace of a model's steps; None if its config does not show that.
 
     Seeds, initial values and a plain learning rate are in variables, so they are left out. Layers are numbered instead
-    of named: their names show in nothing that a model of one output returns.
+    of named: their names show in nothing that a model with one output returns.
     """
     known = type(model) is keras.Sequential or type(model).__name__ == "Functional"
     if not known or not model.built or not returns_metrics(model) or len(model.outputs) != 1:
@@ -199,7 +199,7 @@ def describe_trace(model: Model) -> TraceDescription | None:
 
 
 def _is_keras(config: object) -> bool:
-    """Whether all that a config describes is Keras' own."""
+    """Whether everything that a config describes is Keras' own."""
     if isinstance(config, dict):
         kind = config.get("class_name", "__keras_tensor__")
         if kind != "__keras_tensor__" and not str(config.get("module", "")).startswith("keras"):

@@ -1,4 +1,4 @@
-"""How to run, decided by measuring: resident or streamed, XLA or not, in how many parts; and what was decided before.
+"""How to run, decided by measuring: resident or streamed, XLA or not, in how many parts; and earlier decisions.
 
 | module | subject |
 |---|---|
@@ -9,5 +9,5 @@
 | memory, parts | the fewest parts of a batch that fit into memory, measured; whether to cut it at all |
 | largest_batch | the error for a batch that does not fit, with one that does |
 
-XLA rounds differently, so timing decides about it only once; whatever cannot change a bit may follow the clock.
+XLA rounds differently, so timing decides about it only once. Whatever cannot change a bit may depend on the clock.
 """

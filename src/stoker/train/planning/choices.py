@@ -1,7 +1,7 @@
-"""Choices that were made by measuring, remembered: `.stoker/plans/<key>.json`.
+"""Choices made by measuring, and remembered in `.stoker/plans/<key>.json`.
 
-XLA rounds in its own way, so whether it is used decides bits. The clock may decide that once; every later run of the
-same program, model, data shape and machine reads what was decided.
+XLA rounds in its own way, so the choice to use it decides bits. The clock may make that choice once; every later run of
+the same program, model, data shape and machine reads the choice.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from stoker.files import PLANS
 
 DIRECTORY = PLANS
 
-# The form of the names. It is the version that first had it, and changes only if old choices must be forgotten.
+# The format of the names. It is the version that introduced it, and changes only if old choices must be forgotten.
 _FORM = "0.1.0"
 
 
 class JitChoice(TypedDict):
-    """What was chosen, why, and the figures that decided."""
+    """A choice, its reason, and the figures behind it."""
 
     jit: str
     reason: str
@@ -34,7 +34,7 @@ class JitChoice(TypedDict):
 
 
 def key_of(concrete: tf.types.experimental.ConcreteFunction, *facts: object) -> str:
-    """The name of a choice: a hash of the traced step op by op, the machine, the versions, and what else is given."""
+    """Return the name of a choice: a hash of the traced step op by op, the machine, the versions and other facts."""
     ops = [
         (op.type, [(str(out.shape), out.dtype.name) for out in op.outputs])
         for op in concrete.graph.get_operations()
@@ -50,7 +50,7 @@ def key_of(concrete: tf.types.experimental.ConcreteFunction, *facts: object) -> 
 
 
 def machine() -> tuple[str, ...]:
-    """The devices a choice holds for."""
+    """Return the devices for which a choice is valid."""
     devices = [f"{device.device_type}:{device.name}" for device in tf.config.list_logical_devices()]
     return (*devices, _processor(), str(os.cpu_count()))
 
@@ -66,7 +66,7 @@ def _processor() -> str:
 
 
 def can_remember() -> bool:
-    """Whether a choice made now would be found again."""
+    """Whether later runs would find a choice made now."""
     try:
         DIRECTORY.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -75,7 +75,7 @@ def can_remember() -> bool:
 
 
 def recall(key: str) -> JitChoice | None:
-    """The choice of this name; None if none can be read."""
+    """Return the choice of this name; None if none can be read."""
     try:
         choice = json.loads((DIRECTORY / f"{key}.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -85,7 +85,7 @@ def recall(key: str) -> JitChoice | None:
 
 
 def remember(key: str, choice: JitChoice) -> JitChoice:
-    """Store a choice and return the valid one: another process may have been first. None if it cannot be stored."""
+    """Store a choice; return the valid one, since another process may have been first. None if it cannot be stored."""
     try:
         return _store(key, choice)
     except OSError as error:
@@ -101,7 +101,7 @@ def _store(key: str, choice: JitChoice) -> JitChoice:
         try:
             os.link(temporary, path)
         except OSError:
-            # It is there, or the file system has no links: then the last of two that come at once holds.
+            # Another process has stored one, or the file system has no links: then the last of two writers wins.
             earlier = recall(key)
             if earlier is not None:
                 return earlier

@@ -1,7 +1,7 @@
-"""Deciding how to run, by measuring rather than by guessing.
+"""Decides how to run, by measuring rather than by guessing.
 
-Noise never decides numbers. What cannot change a bit (how many steps a call runs) may follow the clock at any time.
-What can (XLA) is decided by rules that do not look at the clock, or measured once and remembered.
+Noise never changes the results. Settings that cannot change a bit (how many steps a call runs) may depend on the clock
+at any time. Those that can (XLA) are decided by rules that do not look at the clock, or measured once and remembered.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from stoker.train.planning.trials import MakeLoop, Trial
 from stoker.train.program import StepLoops
 from stoker.train.variables import STATEFUL_RANDOM
 
-# Compiling takes XLA a second or more: below this many steps it never pays, so it is not tried.
+# Compiling takes XLA a second or more. With fewer steps than this it never pays, so it is not tried.
 FEWEST_STEPS_FOR_XLA = 1000
 
 
 def choose_feed(source: DataSource, wanted: Plan) -> Plan:
-    """Resident or streamed."""
+    """Choose between resident and streamed data."""
     if source.rows is None:
         if wanted.feed == "resident":
             raise ArgumentError(f"plan: the data cannot be resident: {source.why_streamed}")
@@ -42,9 +42,9 @@ def choose_feed(source: DataSource, wanted: Plan) -> Plan:
 
 
 def choose_fusing(steps: StepLoops, plan: Plan) -> Plan:
-    """Choose one kernel or Keras' own ops for parts of the step, by a fixed rule, never by timing."""
+    """Choose TensorFlow's kernels or Keras' own ops for parts of the step, by a fixed rule, never by timing."""
     if plan.fused and steps.replicated:
-        # As of XLA over the update: it may have been saved by a job of another size.
+        # As with XLA over the update, a job of another size may have saved this.
         return plan.because("under a strategy no part is fused", fused=False)
     if plan.fused and not steps.fuses:
         raise ArgumentError("plan: fused=True is for stoker.fit, on one replica")
@@ -58,10 +58,12 @@ def choose_fusing(steps: StepLoops, plan: Plan) -> Plan:
 def choose_jit(
     steps: StepLoops, feed: BatchFeed, loops: MakeLoop, plan: Plan, total_steps: int | None
 ) -> Plan:
-    """XLA over the loop, over the step, or none. May run trial steps; leaves the state as it was, bit for bit.
+    """Choose XLA over the loop, over the step, or none.
 
-    On replicas "step" is what each of them computes before the collective, and the trial is of that alone: `loops`
-    makes loops without collectives, so that one worker may try it and tell the others.
+    May run trial steps, but leaves the state as it was, bit for bit.
+
+    On replicas, "step" is what each of them computes before the collective, and the trial covers only that: `loops`
+    makes loops without collectives, so that one worker can try it and tell the others.
     """
     if is_cut(plan):
         return _adapt_to_parts(steps, plan)
@@ -92,7 +94,7 @@ def choose_jit(
     if not steps.replicated:
         return _choose_by_trial(feed, loops, plan, total_steps, "loop")
     decided = _choose_by_trial(feed, loops, plan, total_steps, "step")
-    # Not what a step takes: the collective is left out.
+    # The figures are not those of a whole step, because the collective is left out.
     return replace(decided, figures={f"alone_{name}": value for name, value in decided.figures.items()})
 
 
@@ -100,7 +102,7 @@ _DEMANDED = "the model was compiled with jit_compile=True"
 
 
 def choose_jit_to_try(steps: StepLoops, feed: BatchFeed, plan: Plan, *, cut: bool) -> str:
-    """What XLA compiles while the parts of batches are chosen: what it will, unless that is left to a later trial."""
+    """Return what XLA compiles while parts of batches are chosen: the final choice, unless a later trial makes it."""
     if plan.jit is not None:
         return "step" if cut and plan.jit == "loop" else plan.jit
     if steps.jit_refusal() is not None or not steps.jit_demanded():
@@ -119,7 +121,7 @@ def is_cut(plan: Plan) -> bool:
 
 
 def _adapt_to_parts(steps: StepLoops, plan: Plan) -> Plan:
-    """XLA where it was asked for, over each part: a trial would compare steps on the whole batch."""
+    """Use XLA over each part if it was asked for; there is no trial, which would compare steps on the whole batch."""
     refusal = steps.jit_refusal()
     if plan.jit is None and refusal is None and steps.jit_demanded():
         return plan.because(_DEMANDED, jit="step")
@@ -131,7 +133,7 @@ def _adapt_to_parts(steps: StepLoops, plan: Plan) -> Plan:
 
 
 def _adapt_to_replicas(steps: StepLoops, plan: Plan) -> Plan:
-    """The plan that was asked for, or saved by a job of another size, limited to what several replicas can do."""
+    """Limit a plan, given by the user or saved by a job of another size, to what several replicas can do."""
     refusal = steps.jit_refusal()
     if plan.jit != "none" and refusal is not None:
         return plan.because(f"no XLA: {refusal}", jit="none")
@@ -143,7 +145,7 @@ def _adapt_to_replicas(steps: StepLoops, plan: Plan) -> Plan:
 
 
 def _find_refusal(feed: BatchFeed, total_steps: int | None) -> str | None:
-    """Reasons against trying XLA that need no clock."""
+    """Return a reason against trying XLA that needs no clock, or None."""
     if feed.kind != "resident":
         return "streamed data cannot feed a loop inside XLA"
     if total_steps is None or total_steps < FEWEST_STEPS_FOR_XLA:
@@ -164,7 +166,7 @@ def _choose_by_trial(feed: BatchFeed, loops: MakeLoop, plan: Plan, total_steps: 
     hidden = _find_hidden_state(concrete.graph)
     if hidden:
         return plan.because(f"{hidden} keeps its random state where a trial cannot put it back", jit="none")
-    # A much longer job decides again.
+    # The key contains the rough number of steps, so that a much longer job decides again.
     key = choices.key_of(concrete, feed.signature(), total_steps.bit_length() // 2)
     choice = choices.recall(key)
     if choice is None:
@@ -183,7 +185,7 @@ _HIDDEN = STATEFUL_RANDOM | {"PyFunc", "EagerPyFunc"}
 
 
 def _find_hidden_state(graph: Graph) -> str | None:
-    """The first op, in the graph or a function of it, whose state is in its kernel."""
+    """Return the first op, in the graph or a function of it, that has state in its kernel."""
     definition = graph.as_graph_def()
     nodes = list(definition.node) + [node for made in definition.library.function for node in made.node_def]
     return next((node.op for node in nodes if node.op in _HIDDEN), None)

@@ -1,4 +1,4 @@
-"""The error for a batch that does not fit into memory: it names the largest that does, and who needs the memory."""
+"""The error for a batch that does not fit into memory: it names the largest that fits, and what uses the memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class BatchTooLargeError(StokerError, MemoryError):
 
 
 def make_too_large_error(loops: StepLoops, data: DataSource, parts: int = 1) -> BatchTooLargeError:
-    """The error to raise, after trying smaller batches; the state is left as it was.
+    """Return the error to raise, after trying smaller batches; the state is left as it was.
 
     Args:
-        loops: of the steps that found no memory.
-        data: what they ran on.
-        parts: those that batches were cut into.
+        loops: the loops of the steps that ran out of memory.
+        data: the data that the steps ran on.
+        parts: the number of parts into which batches were cut.
     """
     if parts > 1:
         return BatchTooLargeError(
@@ -51,9 +51,10 @@ def make_too_large_error(loops: StepLoops, data: DataSource, parts: int = 1) -> 
 
 
 def find_largest(loops: StepLoops, data: DataSource, size: int) -> int | None:
-    """The last of 1, 2, 4, ... below `size` with which a step runs.
+    """Return the last of 1, 2, 4, ... below `size` with which a step runs.
 
-    From below, because TensorFlow waits ten seconds for memory before it gives up: this way it does so once.
+    The search starts from below because TensorFlow waits ten seconds for memory before it gives up. This way it does so
+    only once.
     """
     fits = None
     tried = 1
@@ -64,7 +65,10 @@ def find_largest(loops: StepLoops, data: DataSource, size: int) -> int | None:
 
 
 def _tell_owners(loops: StepLoops, data: DataSource, size: int) -> None:
-    """Log who owns the device's memory in a step on a batch that fits: what grows with it is what does not fit."""
+    """Log what uses the device's memory in a step on a batch that fits.
+
+    What grows with the batch is what does not fit.
+    """
     if not tf.config.list_logical_devices("GPU"):
         return
     books = watch_call(lambda: _runs(loops, _first_rows(data.rows, size), size))
@@ -77,7 +81,7 @@ def _runs(loops: StepLoops, rows: Tensor, size: int) -> bool:
         loop = CompiledLoop(loops.step("train_step"), Resident(on_device(rows), size), eager=loops.eager)
         state = Snapshot.of_step(loop.build())
     except tf.errors.ResourceExhaustedError:
-        # Not even the copies that put the state back.
+        # Not even the copies for restoring the state fit.
         return False
     try:
         loop.run(0, 1)

@@ -1,8 +1,8 @@
-"""Choosing the fewest parts of a batch with which a step fits into the device's memory, by measuring.
+"""Chooses the fewest parts of a batch with which a step fits into the device's memory, by measuring.
 
-What a step needs grows in a line with the rows of a part. Steps in small parts give the line, the line a number of
-parts. A step with this number is tried, and with one part less where the line is not sure. TensorFlow counts the bytes,
-on a GPU as on the software GPU; on a CPU it counts none.
+The memory of a step grows linearly with the rows of a part. Steps with small parts give the line, and the line gives a
+number of parts. A step with this number is tried, and one with one part fewer if the line leaves that open. TensorFlow
+counts the bytes, on a GPU as on the software GPU; on a CPU it counts none.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ from stoker.train.planning.largest_batch import BatchTooLargeError
 from stoker.train.planning.trials import Snapshot
 
 AUTO = "auto"
-# Of the device's memory "auto" leaves this share to what a few steps do not show, such as pieces that are too small.
+# "auto" leaves this share of the device's memory for what a few steps do not show, such as fragments that are too
+# small.
 _SPARE = 0.05
-# How far the line may be off: with one part less it is tried if the line is no further above the limit.
+# How far the line may be off: one part fewer is tried if the line exceeds the limit by no more than this.
 _UNSURE = 0.05
-# The parts of the batch by which the line is found.
+# The numbers of parts with which the line is found.
 _SMALL_PARTS = (16, 8)
-# Ops that wait for nothing of each other run in either order: some steps need more than others.
+# Independent ops run in either order, so some steps need more memory than others: measure this many.
 _STEPS = 4
 
 
 def parse_memory(given: object) -> int | str | None:
-    """The bytes in the value of `memory=`, or "auto", or None.
+    """Return the bytes in the value of `memory=`, or "auto", or None.
 
     Raises:
-        ArgumentError: it is none of these.
+        ArgumentError: the value is none of these.
     """
     if given is None or given == AUTO:
         return AUTO if given == AUTO else None
@@ -54,11 +55,11 @@ def parse_memory(given: object) -> int | str | None:
 
 
 def find_batch_rows(data: DataSource) -> int | None:
-    """The rows of a batch, as the data or the operations of its pipeline show it."""
+    """Return the rows of a batch, as the data or the operations of its pipeline show."""
     stage = dataset_in(data.adapter)
     if data.batch_size is not None or not isinstance(stage, tf.data.Dataset):
         return data.batch_size
-    # What maps batches seldom changes how many rows they have, and TensorFlow does not look behind it.
+    # A map over batches seldom changes their number of rows, but TensorFlow does not look behind it.
     while (rows := pipelines.batch_size_of(stage)) < 1:
         before = datasets.inputs(stage)
         if len(before) != 1:
@@ -68,7 +69,7 @@ def find_batch_rows(data: DataSource) -> int | None:
 
 
 def make_trial_feed(data: DataSource, feed: BatchFeed, batch_rows: int) -> BatchFeed | None:
-    """Batches to try steps on: the data's own if they can be read again, else zeros; None if the shape is not known."""
+    """Return batches for trials: the data's own if they can be read again, else zeros; None if the shape is unknown."""
     if data.rows is not None:
         return feed
     specs = [one for one in keras.tree.flatten(feed.spec()) if one is not None]
@@ -84,7 +85,7 @@ def make_trial_feed(data: DataSource, feed: BatchFeed, batch_rows: int) -> Batch
 
 @dataclass(frozen=True)
 class PartsChoice:
-    """How many parts, why, and the bytes that decided."""
+    """The number of parts, the reason, and the bytes behind the decision."""
 
     parts: int
     reason: str
@@ -93,14 +94,14 @@ class PartsChoice:
 
 @dataclass
 class MemoryTrials:
-    """Trials of a training step with its batch in more or fewer parts; the state is put back after each.
+    """Trials of a training step with its batch in more or fewer parts. The state is restored after each trial.
 
     Attributes:
-        make_loop: the loop that takes its batch in these parts, or whole.
-        feed: what to try it on.
-        rows: of a batch, on one replica.
+        make_loop: returns the loop that takes its batch in the given parts, or whole.
+        feed: the data to try it on.
+        rows: the rows of a batch on one replica.
         limit: how many bytes a step may need; None for what the device has.
-        model: what is trained.
+        model: the model that is trained.
     """
 
     make_loop: Callable[[Cut | None], CompiledLoop]
@@ -108,14 +109,14 @@ class MemoryTrials:
     rows: int
     limit: int | None
     model: Model
-    # By number of parts, the bytes at the peak; infinite where there was no memory.
+    # The peak in bytes, by number of parts; infinite if there was not enough memory.
     peaks: dict[int, float] = field(default_factory=dict)
 
     def choose(self) -> PartsChoice:
-        """The fewest parts that fit.
+        """Return the fewest parts that fit.
 
         Raises:
-            BatchTooLargeError: a single row at a time does not.
+            BatchTooLargeError: a single row at a time does not fit.
         """
         if self.limit is None:
             self.limit = self._find_capacity()
@@ -127,7 +128,7 @@ class MemoryTrials:
             )
         parts = self._find_first() if self.rows > 1 else 1
         while not self._fits(parts):
-            # What was tried makes the line better.
+            # The trials so far improve the line.
             smaller = max(self._find_first(), self._find_smaller(parts))
             parts = min(smaller, *(one for one, peak in self.peaks.items() if peak <= self.limit))
         while parts > 1:
@@ -138,15 +139,15 @@ class MemoryTrials:
         return self._describe(parts)
 
     def _find_smaller(self, parts: int) -> int:
-        """The fewest parts that have at least a row less each."""
+        """Return the fewest parts that are each at least one row smaller."""
         return -(-self.rows // max(-(-self.rows // parts) - 1, 1))
 
     def _fewest_as_small(self, parts: int) -> int:
-        """The fewest parts of the same size: 6 parts of 10 rows are 5 of 2 rows."""
+        """Return the fewest parts of the same size: a batch of 10 rows in 6 parts has 5 parts of 2 rows."""
         return -(-self.rows // -(-self.rows // parts))
 
     def estimate(self, parts: int) -> float:
-        """The bytes at the peak with this many parts, by the line through the two largest parts that were tried."""
+        """Estimate the peak in bytes with this many parts, by the line through the two largest parts tried so far."""
         known = sorted(
             (-(-self.rows // one), peak) for one, peak in self.peaks.items() if peak < math.inf and one > 1
         )
@@ -156,14 +157,14 @@ class MemoryTrials:
         return high + max(slope, 0.0) * (rows - many) - (self._sum_bytes() if parts == 1 else 0)
 
     def _sum_bytes(self) -> int:
-        """What the sums of gradients over the parts take, which a whole batch does not need."""
+        """Return the bytes of the sums of gradients over the parts, which a whole batch does not need."""
         return sum(
             int(one.value.dtype.size * one.value.shape.num_elements())
             for one in self.model.trainable_variables
         )
 
     def _find_first(self) -> int:
-        """The fewest parts that should fit, by the line."""
+        """Return the fewest parts that should fit, by the line."""
         assert self.limit is not None
         return next((k for k in range(1, self.rows) if self.estimate(k) <= self.limit), self.rows)
 
@@ -182,7 +183,7 @@ class MemoryTrials:
         try:
             concrete = loop.build()
             with tf.device("CPU:0"):
-                # What is counted is the step, not what puts it back.
+                # The copies go to the host, so that only the step counts, not the state for restoring it.
                 state = Snapshot.of_step(concrete)
         except tf.errors.ResourceExhaustedError:
             return math.inf
@@ -204,7 +205,7 @@ class MemoryTrials:
             value.numpy()
 
     def _find_capacity(self) -> int:
-        """What the smallest device has, less what is left to spare."""
+        """Return the memory of the smallest device, less the spare share."""
         limits = memory_limits()
         return int(min(limits[name] for name in _list_devices()) * (1 - _SPARE))
 

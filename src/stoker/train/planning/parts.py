@@ -1,4 +1,4 @@
-"""Deciding into how many parts batches are cut: as asked for, as measured, or not at all and why."""
+"""Decides into how many parts batches are cut: as asked for, as measured, or not at all and why."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stoker.train.planning.memory import AUTO, MemoryTrials, counts_memory, make
 from stoker.train.planning.plan import Plan
 from stoker.train.program import StepLoops
 
-# Makes the loop of training steps over a feed, in these parts or whole.
+# Returns the loop of training steps over a feed, in these parts or whole.
 MakeLoop = Callable[[BatchFeed, Cut | None], CompiledLoop]
 
 
@@ -32,19 +32,19 @@ def choose_parts(
     rows: int | None,
     make_loop: MakeLoop,
 ) -> Plan:
-    """The plan with the number of parts, if there is anything to decide.
+    """Return the plan with the number of parts, if there is anything to decide.
 
     Args:
-        steps: what is trained.
-        data: the training data; `feed`: its batches.
-        feed: see `data`.
-        plan: as known so far.
+        steps: the steps that are trained.
+        data: the training data.
+        feed: the batches of the training data.
+        plan: the plan so far.
         asked: the bytes that a step may need, "auto" for what the device has, None not to cut batches.
-        rows: of a batch, on one replica; None if that is not known beforehand.
-        make_loop: makes the loops to try.
+        rows: the rows of a batch on one replica; None if not known beforehand.
+        make_loop: returns the loops to try.
 
     Raises:
-        ArgumentError: parts, or a size, were asked for, and it cannot be done.
+        ArgumentError: the parts or the size asked for are impossible.
         BatchTooLargeError: a single row does not fit.
     """
     if plan.parts is not None:
@@ -71,7 +71,7 @@ def choose_parts(
         None if asked == AUTO else int(asked),
         steps.model,
     ).choose()
-    # What the trials ran over is not needed any more.
+    # The data of the trials is not needed any more.
     traces_of(steps.model).release()
     figures = {**plan.figures, **found.figures}
     return _note_differences(steps, plan.because(found.reason, parts=found.parts, figures=figures))
@@ -88,7 +88,7 @@ def _find_refusal(steps: StepLoops, rows: int | None) -> str | None:
 
 
 def _note_differences(steps: StepLoops, plan: Plan) -> Plan:
-    """The plan with what the parts of a batch do not do as the whole batch does."""
+    """Return the plan with a note on what the parts of a batch do differently from the whole batch."""
     if plan.parts == 1:
         return plan
     return plan.because(*_find_differences(steps.model))

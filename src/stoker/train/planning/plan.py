@@ -1,4 +1,4 @@
-"""A plan: how a training run executes, and why. Decided by `decide`, pinned by the user with `plan=`."""
+"""A plan: how a training run executes, and why. Decided by `decide`, or set by the user with `plan=`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Plan:
                 raise ArgumentError(f"plan: {name}={count!r} must be a whole number of at least 1")
 
     def because(self, *reasons: str, **decided: Any) -> Plan:
-        """The plan with fields decided, and why."""
+        """Return the plan with fields decided, and the reasons."""
         return replace(self, reasons=self.reasons + reasons, **decided)
 
     def line(self) -> str:

@@ -1,4 +1,4 @@
-"""Trials of a compiled loop with and without XLA, from the same state, which is put back bit for bit."""
+"""Trials of a compiled loop with and without XLA, from the same state, which is restored bit for bit."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from stoker.train.execution.kept_compilations import are_kept
 from stoker.train.execution.loop import CompiledLoop
 from stoker.train.planning.choices import JitChoice
 
-# A job that takes less than this without XLA would not earn back what compiling and trying cost.
+# A job shorter than this without XLA would not earn back the time for compiling and trying.
 SHORTEST_JOB_S = 8.0
-# Where later runs find the compilation, only the first one pays for it: half of that job is worth a try, and what XLA
-# saves in this many runs must be more than compiling takes.
+# If later runs find the compilation, only the first one pays for it. Then a job of half that length is worth a try, and
+# the savings of XLA over this many runs must exceed the time for compiling.
 _KEPT_SHORTER, _KEPT_RUNS = 0.5, 3
-# Steps from one start by which the results of two candidates are compared, and how far apart they may end.
+# How many steps from one start are compared between two candidates, and how far apart the results may be.
 _STEPS_COMPARED = 8
 _TOLERANCE = 0.05
-# A trial call takes about so long, at most this share of the job. The candidates take turns: so often at least, more
-# often while there is time, since the machine may be busy with other things during some of them.
+# The length of a trial call, and its largest share of the job. The candidates take turns at least this often, and more
+# often while there is time, since the machine may be busy during some of the calls.
 _TRIAL_S = 0.1
 _TRIAL_SHARE = 0.005
 _FEWEST_TRIALS = 3
@@ -35,7 +35,7 @@ _TRIALS_SHARE = 0.05
 # The choice is kept for good, so a gain that a busy machine could fake does not count.
 _LEAST_GAIN = 1.2
 
-# Makes the loop to try, given what XLA compiles of it.
+# Returns the loop to try, given what XLA compiles of it.
 MakeLoop = Callable[[str], CompiledLoop]
 
 
@@ -45,8 +45,8 @@ class Trial:
 
     Attributes:
         feed: the data.
-        loops: makes the candidates.
-        total_steps: of the whole job.
+        loops: returns the candidates.
+        total_steps: the number of steps in the whole job.
         way: what XLA compiles: the "loop" or the "step".
     """
 
@@ -56,7 +56,7 @@ class Trial:
     way: str
 
     def run(self, concrete: ConcreteFunction) -> JitChoice:
-        """Run both candidates from the same state; return which one to take, and why."""
+        """Run both candidates from the same state; return which one to use, and why."""
         state = Snapshot.of_step(concrete)
         self.feed.begin_epoch(0)
         try:
@@ -104,7 +104,7 @@ class Trial:
         while len(none) < _FEWEST_TRIALS or (
             len(none) < _MOST_TRIALS and (clock.now_ns() - begin) / 1e9 < budget
         ):
-            # They take turns in going first: neither always runs on warm caches.
+            # They take turns in going first, so that neither always runs with warm caches.
             if len(none) % 2:
                 loop.append(_time_undisturbed(compiled, steps))
             none.append(_time_undisturbed(plain, steps))
@@ -123,30 +123,30 @@ class Trial:
 def choose_by_times(
     none: Sequence[float], loop: Sequence[float], total_steps: int, compile_s: float, way: str = "loop"
 ) -> tuple[str, str]:
-    """The choice, given seconds a step of each candidate: XLA only if it wins by the best and by the median.
+    """Choose from the seconds per step of each candidate: XLA only if it wins by the best and by the median.
 
-    `compile_s` is what each run pays for compiling.
+    `compile_s` is the time that each run spends on compiling.
     """
     pairs = [(min(none), min(loop)), (statistics.median(none), statistics.median(loop))]
     gain = min(without / within for without, within in pairs)
     saved_s = min(without - within for without, within in pairs) * total_steps
     if gain < _LEAST_GAIN:
         return "none", f"XLA is only {gain:.2f}x as fast"
-    # What a run saves must be more than what it pays for compiling.
+    # What a run saves must exceed what it pays for compiling.
     if saved_s <= compile_s:
         return "none", f"XLA is {gain:.1f}x as fast, which saves less than compiling takes"
     return way, f"XLA is {gain:.1f}x as fast"
 
 
 def _time_undisturbed(loop: CompiledLoop, steps: int) -> float:
-    """Seconds per step, less what threads waited for cores: on busy cores, many threads are as slow as one."""
+    """Return seconds per step without waits for cores: on busy cores, many threads are as slow as one."""
     before = ProcessorUse.up_to_now()
     seconds = _time(loop, steps)
     return seconds * measure_share_that_ran(before)
 
 
 def _time(loop: CompiledLoop, steps: int) -> float:
-    """Seconds per step of one call, until its results have arrived."""
+    """Return seconds per step of one call, until its results have arrived."""
     begin = clock.now_ns()
     logs = loop.run(0, steps)
     for value in tf.nest.flatten(logs):
@@ -155,13 +155,13 @@ def _time(loop: CompiledLoop, steps: int) -> float:
 
 
 def measure_share_that_ran(before: ProcessorUse) -> float:
-    """Of the time in which threads wanted to run, the share in which they ran; 1 if none waited, or if unknown."""
+    """Return the share of threads' runnable time in which they ran; 1 if none waited, or if unknown."""
     use = ProcessorUse.up_to_now().since(before)
     return use.ran / (use.ran + use.all_waited) if use.ran > 0 else 1.0
 
 
 class Snapshot:
-    """Copies of a step's variables, on their own devices: taken before a trial and put back after it, bit for bit."""
+    """Copies of a step's variables, on their own devices: taken before a trial and restored after it, bit for bit."""
 
     def __init__(self, variables: Iterable[tf.Variable]) -> None:
         self.variables = list(variables)
@@ -169,24 +169,24 @@ class Snapshot:
 
     @classmethod
     def of_step(cls, concrete: tf.types.experimental.ConcreteFunction) -> Snapshot:
-        """All that a traced step reads or writes: weights, optimizer, metrics, random seeds, whatever else."""
+        """Copy all that a traced step reads or writes: weights, optimizer, metrics, random seeds and anything else."""
         return cls(concrete.graph.variables)
 
     def restore(self) -> None:
-        """Put the copies back."""
+        """Restore the variables from the copies."""
         for variable, value in zip(self.variables, self.values, strict=True):
             variable.assign(value)
 
     def read(self) -> list[tf.Tensor]:
-        """The current values of the variables."""
+        """Return the current values of the variables."""
         return [tf.identity(variable.read_value()) for variable in self.variables]
 
 
 def difference(start: Sequence[tf.Tensor], one: Sequence[Tensor], other: Sequence[Tensor]) -> float:
-    """How far apart two runs of the same steps end, relative to how far they moved; inf if they disagree.
+    """Return how far apart two runs of the same steps end, relative to how far they moved; inf if they disagree.
 
-    Rounding makes single weights differ (an optimizer may turn a gradient of 1e-12 into a full step either way), so
-    the measure is taken over all weights. Counters and seeds must agree exactly.
+    Rounding makes single weights differ (an optimizer may turn a gradient of 1e-12 into a full step either way), so the
+    measure covers all weights together. Counters and seeds must agree exactly.
     """
     apart = 0.0
     way = 0.0

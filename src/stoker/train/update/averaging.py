@@ -1,4 +1,4 @@
-"""The exponential moving average of the weights, updated after every update of the weights.
+"""The exponential moving average of the weights, updated whenever the weights are.
 
 trainer = stoker.Trainer(..., ema=0.999)
 with trainer.averaged_weights():

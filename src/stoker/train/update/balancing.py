@@ -1,12 +1,13 @@
-"""Several losses, one number to minimise: fixed weights, or automatic ones.
+"""Combines several losses into one number to minimise, with fixed or automatic weights.
 
     losses={"mask": 1.0, "box": 0.5}                   fixed
     losses={"mask": "auto", "box": "auto"}             by uncertainty
     losses=stoker.Balance("gradients")                 all losses of the step, by their gradients' norms
 
 By uncertainty (Kendall, Gal and Cipolla, 2018): each loss L has a trained number s, and exp(-s) * L + s is minimised.
-By gradients: each loss is weighted so that its gradient's norm, averaged over steps, is the mean of all; this is what
-GradNorm (Chen et al., 2018) strives for with alpha = 0, computed instead of learned. It costs one backward pass a loss.
+By gradients: each loss is weighted so that its gradient's norm, averaged over steps, equals the mean of all norms.
+GradNorm (Chen et al., 2018) strives for this with alpha = 0; here it is computed instead of learned. It costs one
+backward pass per loss.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Balancing:
 
     @property
     def trainable_variables(self) -> list[Variable]:
-        """What the optimizer trains beside the model: the losses' log variances."""
+        """The variables that the optimizer trains besides the model: the losses' log variances."""
         return list(self._spreads.values())
 
     @property
@@ -76,11 +77,11 @@ class Balancing:
         return bool(self._norms)
 
     def total(self, losses: Mapping[str, Tensor]) -> Tensor:
-        """The loss to minimise; with weights by gradients, the losses weighted as in the last step."""
+        """Return the loss to minimise. With weights by gradients, the losses are weighted as in the last step."""
         known = self._weights_of({name: tf.identity(norm) for name, norm in self._norms.items()})
         known = {name: tf.where(self._steps == 0, 1.0, weight) for name, weight in known.items()}
         terms = [self._term(name, loss, known.get(name, 1.0)) for name, loss in losses.items()]
-        # Not `add_n`: Grappler would take the terms' own sums into it, in an order that differs from trace to trace.
+        # Not `add_n`: Grappler would merge the terms' own sums into it, in an order that differs from trace to trace.
         return tf.reduce_sum(tf.stack(terms))
 
     def _term(self, name: str, loss: Tensor, weight: Tensor) -> Tensor:
@@ -90,7 +91,7 @@ class Balancing:
         return self._fixed.get(name, weight) * loss
 
     def weights(self, norms: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The weight of each loss, from the norms of their gradients at this step and before."""
+        """Return the weight of each loss, from the norms of the gradients at this step and before."""
         return self._weights_of({name: self._mean_norm(name, norm) for name, norm in norms.items()})
 
     def _weights_of(self, norms: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -112,7 +113,7 @@ class Balancing:
         return tf.where(self._steps == 0, norm, memory * self._norms[name] + (1 - memory) * norm)
 
     def describe_weights(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The automatic weights, for the logs."""
+        """Return the automatic weights, for the logs."""
         by_uncertainty = {name: tf.exp(-tf.convert_to_tensor(s)) for name, s in self._spreads.items()}
         return {f"{name}_weight": weight for name, weight in {**by_uncertainty, **weights}.items()}
 

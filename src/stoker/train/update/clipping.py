@@ -1,7 +1,7 @@
-"""Clipping gradients by value, by norm, and by global norm.
+"""Clips gradients by value, by norm, and by global norm.
 
-Clipping comes after the gradients of all replicas and of all accumulated batches were added: a norm is the norm of
-the gradient that reaches the optimizer, so that two replicas clip as one device with the whole batch does.
+Clipping comes after adding up the gradients of all replicas and all accumulated batches. A norm is thus that of the
+gradient that reaches the optimizer, and two replicas clip exactly as one device does with the whole batch.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class Clip:
             raise ArgumentError("Clip() limits nothing: give value=, norm= or global_norm=.")
 
     def __call__(self, gradients: Sequence[Tensor]) -> list[Tensor]:
-        """The clipped gradients."""
+        """Return the clipped gradients."""
         factors = self.factors(gradients)
         return [self.limit(gradient, factor) for gradient, factor in zip(gradients, factors, strict=True)]
 
     def factors(self, gradients: Sequence[Tensor]) -> list[Tensor]:
-        """For each gradient, the scalar by which `limit` shrinks it: the only part that needs all gradients."""
+        """Return, for each gradient, the scalar by which `limit` shrinks it. Only this part needs all gradients."""
         squares = [tf.reduce_sum(tf.square(self._limit_value(gradient))) for gradient in gradients]
         factors = [tf.ones([], square.dtype) for square in squares]
         if self.norm is not None:
@@ -53,7 +53,7 @@ class Clip:
         return factors
 
     def limit(self, gradient: Tensor, factor: Tensor) -> Tensor:
-        """One gradient, clipped."""
+        """Return one gradient, clipped."""
         limited = self._limit_value(gradient)
         return limited if self.norm is None and self.global_norm is None else limited * factor
 
@@ -66,13 +66,13 @@ def _shrink(limit: float, norm: Tensor) -> Tensor:
 
 
 def clip_of(optimizer: Optimizer) -> Clip | None:
-    """The limits a Keras optimizer was made with: the trainer applies them, after adding up the replicas."""
+    """Return the limits of a Keras optimizer, which the trainer applies after adding up the replicas."""
     value, norm, whole = optimizer.clipvalue, optimizer.clipnorm, optimizer.global_clipnorm
     return Clip(value, norm, whole) if value or norm or whole else None
 
 
 def make_dense(gradient: Tensor) -> Tensor:
-    """A gradient as a dense tensor: rows that occur several times in a lookup are added up before the norm is taken."""
+    """Return a gradient as a dense tensor: rows that a lookup repeats are added up before the norm is taken."""
     if not isinstance(gradient, tf.IndexedSlices):
         return gradient
     return tf.math.unsorted_segment_sum(gradient.values, gradient.indices, gradient.dense_shape[0])

@@ -1,4 +1,4 @@
-"""Taking apart what a step returns, and the means over an epoch, kept on the device."""
+"""Takes apart the result of a step, and keeps the means over an epoch on the device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Nest, Tensor, TensorLike, Variable
 
-# What a user's step returns: a loss, a dict of losses, or one of these and a dict of metrics.
+# The result of a user's step: a loss, a dict of losses, or one of these and a dict of metrics.
 StepResult: TypeAlias = Nest
 
 
@@ -19,7 +19,7 @@ class RunningMeans:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = list(names)
-        # The sums and, last, the rows: in one variable, so that a step writes once.
+        # The sums and, last, the number of rows, in one variable, so that a step writes once.
         self._sums = tf.Variable(tf.zeros([len(self._names) + 1]), trainable=False)
 
     @property
@@ -31,11 +31,11 @@ class RunningMeans:
     ) -> dict[str, Tensor]:
         """Add a step's values, if the step counts; return the means so far.
 
-        Before the first step that counts they are 0, but NaN where training `halted` before it.
+        Before the first step that counts, the means are 0; if training `halted` before it, they are NaN.
         """
         new = tf.stack([*(tf.cast(values[name], tf.float32) for name in self._names), tf.ones([])]) * rows
         if counted is not True:
-            # Not a product with 0: what is left out may be NaN.
+            # Not a product with 0: the value that is left out may be NaN.
             new = tf.where(counted, new, tf.zeros_like(new))
         self._sums.assign_add(new)
         means = tf.math.divide_no_nan(self._sums[:-1], self._sums[-1])
@@ -49,7 +49,7 @@ class RunningMeans:
 
 
 def take_apart(returned: StepResult) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Losses and metrics of what a user's step returned: a loss, a dict of losses, or one of these and a dict."""
+    """Return the losses and the metrics in the result of a user's step (see `StepResult`)."""
     losses, metrics = returned if isinstance(returned, tuple) else (returned, {})
     if not isinstance(losses, Mapping):
         losses = {"loss": losses}
@@ -70,7 +70,7 @@ def take_apart(returned: StepResult) -> tuple[dict[str, Tensor], dict[str, Tenso
 
 
 def scalar(name: str, value: TensorLike) -> Tensor:
-    """A loss or metric as one float32 number: the mean, if there is one for each row."""
+    """Return a loss or metric as one float32 number: the mean, if there is a value for each row."""
     try:
         tensor = tf.convert_to_tensor(value)
     except (TypeError, ValueError) as error:

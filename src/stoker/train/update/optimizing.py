@@ -1,8 +1,8 @@
 """One update by a Keras optimizer, with a separate rate for each variable and with some variables frozen.
 
-`Optimizer.apply` knows one rate for all, and counts every call as a step; so the optimizer's `update_step`, which it
-documents for one variable and one rate, is called here, with the weight decay and the constraint around it that
-`apply` would have done.
+`Optimizer.apply` takes one rate for all variables and counts every call as a step. This module therefore calls the
+optimizer's `update_step`, which is documented for one variable and one rate, and does the weight decay and the
+constraint that `apply` would do around it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Optimizing:
         replicas: Replicas,
         keeps_averages: bool = False,
     ) -> None:
-        """keeps_averages: whether the averages that the optimizer's own `use_ema` asks for are kept, as Keras does."""
+        """keeps_averages: whether to keep the averages that the optimizer's own `use_ema` asks for, as Keras does."""
         check_optimizer(optimizer, replicas, keeps_averages)
         self.optimizer = optimizer
         self.variables = list(variables)
@@ -47,24 +47,24 @@ class Optimizing:
         self._slowdown = slowdown
         self._replicas = replicas
         if not optimizer.built:
-            # On all that are ever trained: what is frozen now may thaw.
+            # Build it on all variables that are ever trained: a variable that is frozen now may thaw.
             with replicas.scope():
                 optimizer.build([v for v, out in zip(self.variables, self.frozen, strict=True) if not out])
 
     @property
     def state(self) -> list[Variable]:
-        """All that `write` may change, as TensorFlow's variables."""
+        """All variables that `write` may change, as TensorFlow's variables."""
         return [variable.value for variable in (*self.variables, *self.optimizer.variables)]
 
     def write(self, gradients: Sequence[Tensor]) -> None:
-        """One update. `gradients` has None for variables that take no part."""
+        """Make one update. `gradients` has None for variables that take no part."""
         step = tf.convert_to_tensor(self.optimizer.iterations)
         base = self._base_rate()
         factor = self._replicas.rate_factor
         slowdown = self._slowdown if factor == 1 else self._slowdown * factor
         rates = [rate_at(rate, step, base) * slowdown for rate in self._rates]
         limited = self._clip_factors(gradients, step)
-        # What an optimizer does once a step, whatever the variables: Nadam's product of momentums.
+        # The work that an optimizer does once a step, whatever the variables: Nadam's product of momentums.
         if not self._replicas.distributed:
             keras_optimizers.update_all(self.optimizer, [], [], rates[0])
         averages = self._averages()
@@ -90,7 +90,7 @@ class Optimizing:
         return tf.cast(tf.convert_to_tensor(self.optimizer.learning_rate), tf.float32)
 
     def _clip_factors(self, gradients: Sequence[Tensor], step: Tensor) -> dict[int, tuple[Tensor, Tensor]]:
-        """For each variable that takes part, its gradient and the factor that clips it."""
+        """Return the gradient of each variable that takes part, and the factor that clips it."""
         present = {index: gradient for index, gradient in enumerate(gradients) if gradient is not None}
         if self.clip is None:
             return {index: (gradient, None) for index, gradient in present.items()}
@@ -102,7 +102,7 @@ class Optimizing:
         return dict(zip(present, zip(present.values(), factors, strict=True), strict=True))
 
     def _averages(self) -> dict[int, Variable]:
-        """The optimizer's own average of each variable, where it keeps them."""
+        """The optimizer's own average of each variable, if it keeps averages."""
         if not self.optimizer.use_ema:
             return {}
         return {
@@ -112,7 +112,7 @@ class Optimizing:
         }
 
     def _average(self, weight: Variable, average: Variable) -> None:
-        """Update the moving average of a weight, and replace the weight by it when that is due: Keras' `use_ema`."""
+        """Update the moving average of a weight, and replace the weight by it when due: Keras' `use_ema`."""
         step = tf.convert_to_tensor(self.optimizer.iterations)
         momentum = tf.cast(step != 0, weight.dtype) * self.optimizer.ema_momentum
         average.assign(momentum * average + (1 - momentum) * weight)
@@ -167,7 +167,7 @@ def check_optimizer(optimizer: Optimizer, replicas: Replicas, keeps_averages: bo
 
 
 def _weight_decay(optimizer: Optimizer, variable: Variable) -> float | None:
-    """The weight decay of a variable: Muon has a second one, for the variables that it leaves to Adam."""
+    """Return the weight decay of a variable. Muon has a second one, for the variables that it leaves to Adam."""
     if not keras_optimizers.decays(optimizer, variable):
         return None
     if isinstance(optimizer, keras.optimizers.Muon) and keras_optimizers.is_left_to_adam(optimizer, variable):

@@ -1,4 +1,4 @@
-"""Checks that the options of a trainer share."""
+"""Checks shared by the options of a trainer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What patterns of names choose: learning rates of their own, and variables that are frozen.
+"""Patterns of names, which choose learning rates for variables and freeze variables.
 
 A pattern such as "encoder/*", "head", "bias" or "block_?/dense/kernel" is a shell pattern over a variable's path. It
 may start at any layer ("dense/kernel" finds "model/encoder/dense/kernel"), and a layer's name stands for everything in
@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 
 
 def path_of(variable: Variable) -> str:
-    """A variable's path: Keras' own, or the name of a bare tf.Variable."""
+    """Return a variable's path: Keras' own, or the name of a bare tf.Variable."""
     path = getattr(variable, "path", None)
     return str(path) if path else str(variable.name).partition(":")[0]
 
@@ -43,7 +43,7 @@ def matches(pattern: str, path: str) -> bool:
 
 
 def choose(patterns: Mapping[str, Value], paths: Sequence[str], option: str) -> list[Value | None]:
-    """For each path, the value of the first pattern that matches it; a pattern that matches none is an error."""
+    """Return the value of the first pattern that matches each path; a pattern that matches no path is an error."""
     for pattern in patterns:
         if not any(matches(pattern, path) for path in paths):
             known = ", ".join(paths[:8]) + (", ..." if len(paths) > 8 else "")
@@ -57,7 +57,7 @@ def choose(patterns: Mapping[str, Value], paths: Sequence[str], option: str) -> 
 
 @dataclass(frozen=True)
 class Times:
-    """A multiple of the optimizer's rate, whatever that is at the step: `rates={"encoder": stoker.Times(0.1)}`."""
+    """A multiple of the optimizer's rate at each step: `rates={"encoder": stoker.Times(0.1)}`."""
 
     factor: float
 
@@ -70,14 +70,14 @@ Rate: TypeAlias = float | Callable[[Tensor], Tensor] | Times
 
 
 def choose_rates(rates: Mapping[str, Rate] | None, paths: Sequence[str]) -> list[Rate | None]:
-    """The rate of each variable; None stands for the optimizer's own."""
+    """Return the rate of each variable; None stands for the optimizer's own."""
     for pattern, rate in (rates or {}).items():
         _check_rate(pattern, rate)
     return choose(rates or {}, paths, "rates")
 
 
 def rate_at(rate: Rate | None, step: Tensor, base: Tensor) -> Tensor:
-    """The rate of a variable at a step, where the optimizer's own is `base`."""
+    """Return the rate of a variable at a step; `base` is the optimizer's own rate."""
     if rate is None:
         return base
     if isinstance(rate, Times):
@@ -94,14 +94,14 @@ def _check_rate(pattern: str, rate: Rate) -> None:
         raise ArgumentError(f"rates[{pattern!r}] = {rate!r}: a rate cannot be below 0.")
 
 
-# True: for good. A number: until so many updates were made. A range: during these updates.
+# True: frozen for good. A number: until that many updates were made. A range: during these updates.
 Span: TypeAlias = bool | int | range
 
 
 def choose_spans(
     freeze: str | Iterable[str] | Mapping[str, Span] | None, paths: Sequence[str]
 ) -> list[Span | None]:
-    """For each variable, when it is frozen; None means never."""
+    """Return when each variable is frozen; None means never."""
     spans = _spans(freeze)
     for pattern, span in spans.items():
         _check_span(pattern, span)
@@ -109,7 +109,7 @@ def choose_spans(
 
 
 def group_by_span(spans: Sequence[Span | None]) -> dict[Span | None, list[int]]:
-    """The indices of the variables that are ever trained, by their span."""
+    """Return the indices of the variables that are ever trained, grouped by span."""
     groups: dict[Span | None, list[int]] = {}
     for index, span in enumerate(spans):
         if span is not True:
@@ -118,7 +118,7 @@ def group_by_span(spans: Sequence[Span | None]) -> dict[Span | None, list[int]]:
 
 
 def is_trained(span: Span | None, step: Tensor) -> Tensor:
-    """Whether a group of this span is trained at a step: a Python bool where the step does not matter."""
+    """Whether a group with this span is trained at a step: a Python bool if the step does not matter."""
     if span is None or isinstance(span, bool):
         return not span
     if isinstance(span, range):
@@ -143,7 +143,7 @@ def _check_span(pattern: str, span: Span) -> None:
 
 
 def mask(gradients: Sequence[Tensor], active: Sequence[Tensor]) -> list[Tensor]:
-    """The gradients, with zeros for frozen variables, so that these do not count in norms."""
+    """Return the gradients with zeros for frozen variables, so that these do not count in norms."""
     return [
         gradient if on is True else tf.where(on, gradient, tf.zeros_like(gradient))
         for gradient, on in zip(gradients, active, strict=True)

@@ -16,7 +16,7 @@ def gradient_penalty(
     """The mean over rows of (|d critic / d x| - 1)^2, at points between real and fake rows.
 
     `seed` draws the points: a `keras.random.SeedGenerator`, such as the trainer's own `self.random`, which checkpoints
-    keep. The tape that differentiates the loss must be open, as for every loss.
+    keep. The tape that differentiates the loss must be open.
     """
     real, fake = tf.convert_to_tensor(real), tf.convert_to_tensor(fake)
     shape = [tf.shape(real)[0], *[1] * (real.shape.rank - 1)]
@@ -27,6 +27,6 @@ def gradient_penalty(
         scores = critic(points)
     slopes = tape.gradient(scores, points)
     rows = tf.reshape(tf.cast(slopes, tf.float32), [tf.shape(slopes)[0], -1])
-    # The square root has no slope at 0: a dead critic would make the loss NaN.
+    # The slope of the square root at 0 is infinite: a dead critic would make the loss NaN.
     norms = tf.sqrt(tf.reduce_sum(tf.square(rows), axis=1) + 1e-12)
     return tf.reduce_mean(tf.square(norms - 1))

@@ -1,7 +1,7 @@
 """An update from start to finish, for one optimizer and its variables: gradients in, new weights out.
 
-Called on a replica with that replica's gradients. Everything up to the sum over the replicas happens there; whether
-to write, and the writing, happens once for all.
+Each replica calls it with its own gradients. The work up to the sum over the replicas happens on the replica. The
+decision whether to write, and the writing itself, happen once for all.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from stoker.train.update.scaling import LossScaler, all_finite
 
 
 class Accumulation:
-    """Several small batches make the update of one large batch: their gradients added up, and over how many rows.
+    """Several small batches make the update of one large batch: their gradients and row counts are added up.
 
-    Batches are weighted by their rows, so a shorter last batch of an epoch counts for less. Batches left at the
-    end of an epoch make one more update. The result is that of the large batch, up to rounding.
+    Batches are weighted by their rows, so a shorter last batch of an epoch counts for less. Batches left at the end of
+    an epoch make one more update. The result equals that of the large batch, up to rounding.
     """
 
     def __init__(self, batches: int, variables: Sequence[Variable]) -> None:
@@ -43,26 +43,26 @@ class Accumulation:
         }
 
     def add(self, gradients: Sequence[Tensor], rows: Tensor) -> None:
-        """Add the mean gradient of a batch of this many rows; None for a variable that takes no part."""
+        """Add the mean gradient of a batch with this many rows; None for a variable that takes no part."""
         for total, gradient in zip(self._sums, gradients, strict=True):
             if gradient is not None:
                 total.assign_add(gradient * tf.cast(rows, gradient.dtype))
         self._rows.assign_add(rows)
 
     def turn(self) -> Tensor:
-        """Count a batch, good or left out; return whether it was the last of its round."""
+        """Count a batch, whether good or left out; return whether it was the last of its round."""
         last = self._count + 1 >= self._batches
         self._count.assign(tf.where(last, tf.zeros_like(self._count), self._count + 1))
         return last
 
     @property
     def pending(self) -> Tensor:
-        """Whether anything waits for an update."""
+        """Whether any gradients wait for an update."""
         return self._rows > 0
 
     def take(self) -> list[Tensor]:
-        """The mean gradient of all rows added; resets the sums."""
-        # Identities, because the variables are cleared before the means are used.
+        """Return the mean gradient of all rows added, and reset the sums."""
+        # The identities are needed because the variables are cleared before the means are used.
         rows = tf.identity(self._rows)
         means = [tf.identity(total) / tf.cast(rows, total.dtype) for total in self._sums]
         with tf.control_dependencies(means):
@@ -73,21 +73,21 @@ class Accumulation:
         return means
 
 
-# Weights and slots up to this size are copied and put back in about the time a host takes to be asked.
+# Copying weights and slots up to this size and putting them back takes about as long as asking the host.
 LARGEST_COPIED = 16 * 2**20
 
 
 def write_if(good: Tensor, write: Callable[[], object], state: Sequence[Tensor]) -> None:
     """In graph: change variables if `good`, which only the device knows, without making the host wait.
 
-    A branch in a graph is taken by the host: the condition is copied to it at every step, and nothing more is launched
-    until it is there. Where the weights are small and on an accelerator, it takes less time to write in any case and
-    to put back what was there before; both ways end with the same bits.
+    The host takes the branches of a graph: at every step the condition is copied to it, and nothing more is launched
+    until it is there. If the weights are small and on an accelerator, it is faster to write in any case and then put
+    the old values back. Both ways end with the same bits.
 
     Args:
-        good: a truth value on the device.
+        good: a boolean on the device.
         write: changes variables of `state`, and no others.
-        state: TensorFlow's variables, on one device.
+        state: TensorFlow variables, on one device.
     """
     if not _is_better_put_back(state):
         call_if(good, write)
@@ -125,7 +125,7 @@ class Update:
         self._present: list[int] = []
 
     def select(self, gradients: Sequence[Tensor]) -> list[Tensor]:
-        """This replica's gradients that take part, in a form that can be added to those of the other replicas.
+        """Return this replica's gradients that take part, in a form that can be added to those of the other replicas.
 
         Args:
             gradients: one for each variable of the optimizer, of the (scaled) mean loss of this replica's rows.
@@ -138,15 +138,15 @@ class Update:
         if self._plain:
             return present
         shapes = [self.optimizing.variables[index].shape for index in self._present]
-        # The rows of an embedding, added up, do not say how many there are: replicas must send the same shapes.
+        # The summed rows of an embedding do not tell their number, but replicas must send the same shapes.
         return [tf.ensure_shape(make_dense(one), shape) for one, shape in zip(present, shapes, strict=True)]
 
     def apply(self, means: Sequence[Tensor], *, rows: Tensor, allowed: Tensor = True) -> Any:
         """Write the update; return whether the gradients were finite.
 
         Args:
-            means: of what `prepared` gave, over the rows of all replicas.
-            rows: of all replicas' batches together.
+            means: the means of what `select` returned, over the rows of all replicas.
+            rows: the number of rows in all replicas' batches together.
             allowed: False prevents the step from writing.
         """
         present, count = self._present, len(self.optimizing.variables)
@@ -160,13 +160,13 @@ class Update:
         return finite
 
     def flush(self) -> None:
-        """Write what accumulation still holds, when the host says so, at the end of an epoch."""
+        """Write what accumulation still holds. The host calls this at the end of an epoch."""
         if self.accumulation is not None:
             waiting = self.accumulation
             tf.cond(waiting.pending, lambda: self._write_now(self._take_means(waiting)), lambda: False)
 
     def _unscale(self, gradients: Sequence[Tensor]) -> list[Tensor]:
-        """The gradient of the whole batch's mean loss."""
+        """Return the gradient of the whole batch's mean loss."""
         if self.scaler is None:
             return list(gradients)
         scale = tf.convert_to_tensor(self.scaler.scale)
@@ -228,7 +228,7 @@ def _values(gradient: Tensor) -> Tensor:
 
 
 def _spread(values: Sequence[Tensor], indices: Sequence[int], count: int) -> list[Tensor]:
-    """A list with the values at their indices and None elsewhere."""
+    """Return a list with the values at their indices and None elsewhere."""
     found: list[Tensor] = [None] * count
     for index, value in zip(indices, values, strict=True):
         found[index] = value
@@ -236,7 +236,7 @@ def _spread(values: Sequence[Tensor], indices: Sequence[int], count: int) -> lis
 
 
 def limits(given: Clip | None, of_optimizer: Clip | None) -> Clip | None:
-    """The trainer's limits, or else those the optimizer was made with; giving both is an error."""
+    """Return the trainer's limits, or else those of the optimizer; giving both is an error."""
     if given is not None and of_optimizer is not None:
         raise ArgumentError(
             f"the optimizer was made with {of_optimizer} and the trainer with {given}: leave one out."

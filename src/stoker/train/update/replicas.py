@@ -1,7 +1,8 @@
 """One step on several devices: every replica takes its share of the batch, and all write the same update.
 
-What a step does on a replica runs in `run`; there `add` sums values over the replicas, and `once` leaves the replicas
-for the writing, where `each` changes a variable on every device. Without a strategy all of these are plain calls.
+`run` runs the part of a step that belongs to a replica. In it, `add` sums values over the replicas, and `once` leaves
+the replicas to write; there, `each` changes a variable on every device. Without a strategy, all of these are plain
+calls.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from stoker.train.workers.tracing import on_replica
 class Weight:
     """How much a replica counts in the means of a step.
 
-    own: its share of the batch; or its rows, where it cannot know those of the others.
-    rows: of all replicas' batches together; None where only the sum tells.
+    own: its share of the batch; or its number of rows, if it cannot know that of the others.
+    rows: the rows of all replicas' batches together; None if only the sum tells.
     """
 
     own: Tensor
@@ -33,7 +34,7 @@ class Weight:
 
 
 class ReplicaMeans(NamedTuple):
-    """What `Replicas.means` found."""
+    """The result of `Replicas.means`."""
 
     values: list[Tensor]
     weighed: list[Tensor]
@@ -50,22 +51,22 @@ class Replicas:
         self.strategy = strategy
         self.count = int(strategy.num_replicas_in_sync)
         self.group: Group = group_of(strategy)
-        # What all rates are multiplied by, if somebody asks for it. A number of the traced step, not of its state.
+        # The factor on all rates, if one is asked for. It is a constant of the traced step, not part of its state.
         self.rate_factor = 1.0
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Where variables that every device holds a copy of are made."""
+        """A context for making variables of which every device holds a copy."""
         with self.strategy.scope():
             yield
 
     def run(self, step: Callable[[Any, Weight], Any], batch: Nest, *, apart: bool = False) -> Any:
-        """Run a step on every replica with its share of the batch; what it returns is the same on all.
+        """Run a step on every replica with its share of the batch. The result is the same on all replicas.
 
         Args:
-            step: takes its share and how much that counts.
-            batch: of all workers, or, `apart`, of this one alone; or with each replica's rows apart, as a distributed
-                dataset has them.
+            step: takes the replica's share and how much it counts.
+            batch: the batch of all workers or, if `apart`, of this one alone; or one with each replica's rows apart, as
+                in a distributed dataset.
             apart: whether each worker reads different rows.
         """
         if not self.distributed:
@@ -78,7 +79,8 @@ class Replicas:
         number = tf.distribute.get_replica_context().replica_id_in_sync_group
         with on_replica(number):
             here = self.count // self.group.count
-            # Each worker's own rows are divided among its devices, a batch that all read among all replicas.
+            # Each worker's own rows are divided among its devices; a batch that all workers read is divided among all
+            # replicas.
             part = _share(batch, number % here, here) if apart else _share(batch, number, self.count)
             if apart:
                 return step(part, Weight(_rows(part), None))
@@ -97,17 +99,17 @@ class Replicas:
         weighed: Sequence[Tensor] = (),
         counts: Sequence[Tensor] = (),
     ) -> ReplicaMeans:
-        """Means over the rows of all replicas, in one collective if the values are small.
+        """Return means over the rows of all replicas, in one collective if the values are small.
 
         Args:
-            values: a mean over this replica's rows each.
+            values: means over this replica's rows.
             weight: how much this replica counts.
-            weighed: values that are multiplied by that already.
-            counts: what is added up and not divided.
+            weighed: values that are already multiplied by that weight.
+            counts: values that are added up but not divided.
         """
         if not self.distributed:
             return ReplicaMeans(list(values), list(weighed), weight.rows, list(counts))
-        # A replica without rows has a mean over nothing, NaN: it takes no part.
+        # The mean of a replica without rows is NaN, so it takes no part.
         own = [
             tf.where(weight.own > 0, one * tf.cast(weight.own, one.dtype), tf.zeros_like(one))
             for one in values
@@ -122,11 +124,14 @@ class Replicas:
         return ReplicaMeans(found[: len(values)], found[len(values) :], rows, counted)
 
     def add(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """The sum of each value over the replicas, on every replica; small values are packed into one collective."""
+        """Return the sum of each value over the replicas, on every replica.
+
+        Small values are packed into one collective.
+        """
         return sum_over_replicas(values) if self.distributed else list(values)
 
     def once(self, write: Callable[..., None], *arguments: Nest) -> None:
-        """Leave the replica context and write: the replicas' tensors arrive as one value."""
+        """Leave the replica context and write. The replicas' tensors arrive as one value."""
         if not self.distributed:
             write(*arguments)
             return
@@ -138,7 +143,7 @@ class Replicas:
         self.strategy.extended.update(variable, change, args=arguments, group=False)
 
     def first(self, value: Nest) -> Nest:
-        """The first replica's copy of a value that all have."""
+        """Return the first replica's copy of a value that all replicas have."""
         return self.strategy.experimental_local_results(value)[0] if self.distributed else value
 
 
@@ -153,17 +158,17 @@ def _rows(batch: Nest) -> Tensor:
 
 
 def row_count(batch: Nest) -> Tensor:
-    """How many rows a batch has: the leading dimension of its first tensor."""
+    """Return the number of rows in a batch: the leading dimension of its first tensor."""
     return tf.shape(next(leaf for leaf in tf.nest.flatten(batch) if leaf is not None))[0]
 
 
 class Statistics:
-    """What a step's forward pass writes on its own account, such as BatchNorm's moving statistics, over all replicas.
+    """The variables that a step's forward pass writes itself, such as BatchNorm's moving statistics, over all replicas.
 
-    Made before the forward pass on a replica. Each replica moves its copy by the rows it saw. All copies then get the
-    mean of these moves over all rows, so workers stay equal bit for bit, and a mean moves as it would on one device
-    with the whole batch. (A variance is that within each replica's rows; `BatchNormalization(synchronized=True)` takes
-    it over all of them, for more collectives.)
+    Make this object before the forward pass on a replica. Each replica moves its copy by the rows it saw. All copies
+    then get the mean of these moves over all rows, so workers stay equal bit for bit, and a mean moves as it would on
+    one device with the whole batch. (A variance is that within each replica's rows;
+    `BatchNormalization(synchronized=True)` takes it over all of them, at the cost of more collectives.)
     """
 
     def __init__(self, models: Iterable[Model], replicas: Replicas) -> None:
@@ -172,8 +177,8 @@ class Statistics:
         self._before = [tf.identity(variable) for variable in self._variables]
 
     def changes(self) -> list[Tensor]:
-        """How far this replica's copies have moved."""
-        # A difference, so that what was not touched stays exactly as it is.
+        """Return how far this replica's copies have moved."""
+        # A difference, so that an untouched variable stays exactly as it is.
         pairs = zip(self._variables, self._before, strict=True)
         return [tf.convert_to_tensor(variable) - before for variable, before in pairs]
 
@@ -191,7 +196,7 @@ class Statistics:
 
 
 def _own_state(models: Iterable[Model]) -> list[Variable]:
-    """The floating-point variables that layers created as not trainable; a frozen kernel is not one of them."""
+    """Return the floating-point variables that layers created as not trainable, which excludes a frozen kernel."""
     found: dict[int, Tensor] = {}
     for model in models:
         for layer in layers_of(model):

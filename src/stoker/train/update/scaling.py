@@ -1,8 +1,8 @@
-"""Dynamic loss scaling for float16: small gradients are kept from vanishing, an overflow costs one step.
+"""Dynamic loss scaling for float16: it keeps small gradients from vanishing, and an overflow costs one step.
 
-The loss is multiplied by a scale before the gradient is taken, and the gradient divided by it after the replicas were
-added up. An infinity of any replica is in that sum, so that all replicas see it and all leave the step out; the scale
-is halved. After `patience` good steps in a row it is doubled.
+The loss is multiplied by a scale before the gradient is taken, and the gradient is divided by it after the replicas
+were added up. The sum contains every replica's infinities, so all replicas see them and all skip the step; the scale is
+halved. After `patience` good steps in a row it is doubled.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LossScale:
 
 
 class LossScaler:
-    """The scale and how long it has been good."""
+    """The scale, and for how long it has been good."""
 
     def __init__(self, options: LossScale) -> None:
         self._options = options
@@ -50,7 +50,7 @@ class LossScaler:
 
     @property
     def may_shrink(self) -> Tensor:
-        """Whether an overflow may still be the scale's fault."""
+        """Whether the scale can still be lowered, so that it may be the cause of an overflow."""
         return self.scale > self._options.lowest
 
     def move(self, finite: Tensor) -> None:
@@ -59,7 +59,7 @@ class LossScaler:
         full = good >= self._options.patience
         grown = tf.where(full, self.scale * self._options.factor, self.scale)
         shrunk = tf.maximum(self.scale / self._options.factor, self._options.lowest)
-        # A scale that overflows itself would make every gradient zero: it stays.
+        # A scale that itself overflows would make every gradient zero, so it stays as it is.
         grown = tf.where(tf.math.is_finite(grown), grown, self.scale)
         self.scale.assign(tf.where(finite, grown, shrunk))
         self._good.assign(tf.where(full, tf.zeros_like(good), good))
@@ -74,15 +74,15 @@ class KerasLossScaler(LossScaler):
 
     @property
     def variables(self) -> dict[str, Variable]:
-        """The optimizer has them."""
+        """Empty: the optimizer holds the variables."""
         return {}
 
 
 def all_finite(values: Sequence[Tensor]) -> Tensor:
-    """Whether all elements are finite: a single one that is not makes the sum NaN or infinite, and sums are cheap."""
+    """Whether all elements are finite. A single one that is not makes the sum NaN or infinite, and sums are cheap."""
     return tf.math.is_finite(tf.add_n([tf.cast(tf.reduce_sum(value), tf.float32) for value in values]))
 
 
 def computes_in_float16(model: Model) -> bool:
-    """Whether a layer of a Keras model computes in float16, which is what needs loss scaling."""
+    """Whether a layer of a Keras model computes in float16 and so needs loss scaling."""
     return any(layer.compute_dtype == "float16" for layer in layers_of(model))

@@ -1,7 +1,7 @@
-"""Detect bad losses (NaN, infinity, spikes) inside the compiled loop, at the step where they happen.
+"""Detects bad losses (NaN, infinity, spikes) inside the compiled loop, at the step where they happen.
 
-From that step on nothing is written any more: the weights are those of the last good step. The host learns of it at
-the end of the call and decides: stop, or restore the checkpoint before and go on differently.
+From that step on nothing more is written: the weights are those of the last good step. At the end of the call the host
+learns of it and decides to stop, or to restore an earlier checkpoint and continue differently.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from stoker.train.update.options import require_positive, require_share
 class Spike:
     """When a loss counts as a spike, and what to do about it.
 
-    A spike is a loss that is not finite, or one that exceeds its moving average by more than (factor - 1) times that
-    average after the first `warmup` steps. The trainer restores the checkpoint before it, or an earlier one if the
+    A spike is a loss that is not finite or, after the first `warmup` steps, one that exceeds its moving average by more
+    than (factor - 1) times that average. The trainer restores the checkpoint before the spike, or an earlier one if the
     spike comes again at once. Then it multiplies the learning rate by `rate` (1 keeps it), and with `reorder` changes
     the order of the data. After `retries` recoveries the next spike stops training.
     """
@@ -45,7 +45,10 @@ class Spike:
 
 
 class Trouble(IntEnum):
-    """What is wrong with a step. A float32 in graphs: integers of a GPU live on the host, a copy per step."""
+    """What is wrong with a step.
+
+    In graphs it is a float32: a GPU's integers live on the host, at the cost of a copy per step.
+    """
 
     NONE = 0
     NOT_FINITE = 1
@@ -54,7 +57,7 @@ class Trouble(IntEnum):
 
 
 class LossWatch:
-    """The moving average of one loss, and whether the next lies far above it."""
+    """The moving average of one loss, which tells whether the next loss lies far above it."""
 
     def __init__(self, spike: Spike | None) -> None:
         self._spike = spike
@@ -66,7 +69,7 @@ class LossWatch:
         return {} if self._spike is None else {"watch/mean": self._mean, "watch/seen": self._seen}
 
     def judge(self, loss: Tensor) -> Tensor:
-        """What is wrong with the loss of this step."""
+        """Return what is wrong with the loss of this step."""
         found = tf.constant(Trouble.NONE, tf.float32)
         if self._spike is not None:
             known = self._seen >= max(self._spike.warmup, 1)
@@ -75,7 +78,7 @@ class LossWatch:
         return tf.where(tf.math.is_finite(loss), found, tf.constant(Trouble.NOT_FINITE, tf.float32))
 
     def learn(self, loss: Tensor, good: Tensor) -> None:
-        """Update the average with the loss of a step, if it was a good one."""
+        """Update the average with the loss of a step, if the step was good."""
         if self._spike is None:
             return
         good &= tf.math.is_finite(loss)
@@ -85,10 +88,10 @@ class LossWatch:
 
 
 class Halt:
-    """The first step with a bad loss: from there on no step writes, until the host has handled it."""
+    """The first step with a bad loss. From there on no step writes until the host has handled it."""
 
     def __init__(self) -> None:
-        # Trouble, step and loss in one: a step writes them at once, and the host reads them at once.
+        # Trouble, step and loss in one variable: a step writes them together, and the host reads them together.
         self._note = tf.Variable([0.0, 0.0, 0.0], trainable=False, dtype=tf.float64)
 
     @property
@@ -100,16 +103,16 @@ class Halt:
         return self._note[0] != Trouble.NONE
 
     def note(self, trouble: Tensor, step: Tensor, loss: Tensor) -> None:
-        """Record a step's trouble; the first one stays."""
+        """Record a step's trouble, unless an earlier one is recorded."""
         new = tf.logical_not(self.on) & (trouble != Trouble.NONE)
         content = tf.stack([tf.cast(value, tf.float64) for value in (trouble, step, loss)])
         self._note.assign(tf.where(new, content, self._note))
 
     def read(self) -> tuple[Trouble, int, float]:
-        """On the host: what went wrong, at which step, with which loss."""
+        """On the host: return what went wrong, at which step, with which loss."""
         trouble, step, loss = self._note.numpy()
         return Trouble(int(trouble)), int(step), float(loss)
 
     def clear(self) -> None:
-        """On the host: continue training."""
+        """On the host: let training continue."""
         self._note.assign([0.0, 0.0, 0.0])

@@ -1,8 +1,8 @@
-"""Variables that a strategy keeps a copy of on every device, as variables that can be saved and put back.
+"""Saves and restores variables of which a strategy keeps a copy on every device.
 
-A mirrored variable has the same value everywhere: one value is saved, all copies get it. A variable that is summed
-when it is read (a metric's) has a part on each replica: each part is saved under its replica's number, since the sum
-of parts that were divided anew would round otherwise.
+A mirrored variable has the same value everywhere: one value is saved, and all copies get it. A variable that is summed
+when it is read (a metric's) has a part on each replica. Each part is saved under its replica's number, since parts that
+were divided anew would sum to a differently rounded value.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ class Mirrored:
         self.dtype, self.shape = copies[0].dtype, copies[0].shape
 
     def numpy(self) -> Array:
-        """The value."""
+        """Return the value."""
         value: Array = self._copies[0].numpy()
         return value
 
     def assign(self, value: TensorLike) -> None:
-        """Give it to all copies of this process."""
+        """Assign a value to every copy that this process holds."""
         for copy in self._copies:
             copy.assign(value)
 
 
 class ReplicaPart(Mirrored):
-    """One replica's part of a variable whose parts are added up when it is read."""
+    """One replica's part of a variable. Reading the variable adds up all parts."""
 
     def __init__(self, copy: tf.Variable) -> None:
         super().__init__([copy])
 
 
 def copies_of(variable: Variable) -> list[Variable]:
-    """The copies in this process of a TensorFlow variable: itself, if no strategy made it."""
+    """Return this process's copies of a TensorFlow variable: the variable itself if no strategy made it."""
     return list(variable.values) if isinstance(variable, tf.distribute.DistributedValues) else [variable]
 
 
 def has_parts(variable: Variable) -> bool:
-    """Whether each replica keeps its own part, and reading adds the parts up."""
+    """Whether each replica keeps its own part and reading adds the parts up."""
     return bool(
         isinstance(variable, tf.distribute.DistributedValues)
         and variable.synchronization == tf.VariableSynchronization.ON_READ
@@ -54,9 +54,10 @@ def has_parts(variable: Variable) -> bool:
 
 
 def reset(metrics: Iterable[Metric]) -> None:
-    """Metrics from zero, copy by copy.
+    """Reset metrics to zero, copy by copy.
 
-    Assigned to as a whole, on the host, TensorFlow adds up all workers' parts each time, and leaves threads behind.
+    If a variable is assigned as a whole on the host, TensorFlow adds up all workers' parts each time, and leaves
+    threads behind.
     """
     for metric in metrics:
         inner = list(getattr(metric, "metrics", ()))
@@ -75,10 +76,10 @@ def reset(metrics: Iterable[Metric]) -> None:
 
 
 def part_name(name: str, replica: int) -> str:
-    """The name under which a replica's part is saved; the first replica uses the name of a single device."""
+    """Return the name under which a replica's part is saved. The first replica uses the name of a single device."""
     return name if replica == 0 else f"{name}@{replica}"
 
 
 def whole_name(name: str) -> str:
-    """The variable that a part is of."""
+    """Return the name of the variable that a part belongs to."""
     return name.partition("@")[0]

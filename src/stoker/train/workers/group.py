@@ -1,4 +1,4 @@
-"""The workers of a job as one of them sees it: who they are, what they agree on, what the chief tells the others."""
+"""The workers of a job from the view of one: who they are, what they agree on, and what the chief tells the others."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from stoker.tf_internals import distribution
 from stoker.tf_internals.types import Nest, Strategy, Tensor, TensorLike, Variable
 from stoker.train.workers.patience import Patience
 
-# Packs of this size were the fastest for 16 MiB of gradients between processes of one machine.
+# Packs of this size were the fastest for 16 MiB of gradients between processes on one machine.
 PACK_BYTES = 4 * 1024 * 1024
 
 
 def sum_over_replicas(values: Sequence[Tensor]) -> list[Tensor]:
-    """On a replica: each value added up over all replicas; one collective, if all are small and of one type.
+    """On a replica: add up each value over all replicas, in one collective if all values are small and of one type.
 
     A sum over the workers takes about a millisecond, however small it is, so a step makes one. Large models are cut
-    into packs that travel one behind the other. Shapes must be known: all replicas have to send the same packs.
+    into packs that travel one behind the other. All replicas must send the same packs, so the shapes must be known.
     """
     results: list[Tensor] = [None] * len(values)
     by_type: dict[tf.DType, list[int]] = {}
@@ -40,7 +40,7 @@ def sum_over_replicas(values: Sequence[Tensor]) -> list[Tensor]:
 
 
 def _reduce(packs: list[Tensor]) -> list[Tensor]:
-    # Left to itself TensorFlow makes one pack of them all again.
+    # Otherwise TensorFlow would join the packs into one again.
     options = tf.distribute.experimental.CommunicationOptions(bytes_per_pack=1)
     replica = tf.distribute.get_replica_context()
     return list(replica.all_reduce(tf.distribute.ReduceOp.SUM, packs, options))
@@ -58,7 +58,7 @@ _PREFIX = "stoker"
 
 
 class Group:
-    """A single process, which agrees with itself; for several, see `Workers`."""
+    """A single process, which agrees with itself; see `Workers` for several."""
 
     rank = 0
     count = 1
@@ -75,24 +75,24 @@ class Group:
 
     @property
     def chief(self) -> bool:
-        """Whether this is the worker that alone writes what all share."""
+        """Whether this worker alone writes what all workers share."""
         return self.rank == 0
 
     @property
     def first_replica(self) -> int:
-        """The number of this process' first replica among those of all."""
+        """The number of this process's first replica among the replicas of all processes."""
         return self.rank * (self.replicas // self.count)
 
     def agree(self, **values: float) -> dict[str, list[float]]:
-        """What each worker says, by rank. All workers call this at the same place and get the same answer."""
+        """Return each worker's values, by rank. All workers call this at the same place and get the same answer."""
         return {name: [float(value)] for name, value in values.items()}
 
     def agree_on_fewest(self, steps: int) -> int:
-        """The number of steps that all workers run next: the fewest that any of them can."""
+        """Return how many steps all workers run next: the fewest that any of them can."""
         return int(min(self.agree(steps=steps)["steps"]))
 
     def ask_chief(self, value: Callable[[], Any]) -> Any:
-        """The chief's `value()`, which must be plain JSON, on all workers; the others do not compute theirs."""
+        """Return the chief's `value()`, which must be plain JSON, on all workers; the others do not call theirs."""
         return value()
 
     def broadcast(self, variables: Mapping[str, Variable]) -> None:
@@ -103,7 +103,10 @@ class Group:
         return flag
 
     def watch_call(self, steps: int, step_s: float | None) -> AbstractContextManager[None]:
-        """A context around a call of this many steps; ends one that takes much longer than the last step suggests."""
+        """A context around a call of this many steps.
+
+        It ends a call that takes much longer than the last step suggests.
+        """
         return nullcontext()
 
 
@@ -126,7 +129,7 @@ class Workers(Group):
         return {name: [float(value) for value in table[:, column]] for column, name in enumerate(values)}
 
     def ask_chief(self, value: Callable[[], Any]) -> Any:
-        # Every worker comes here equally often: the number says which message it is.
+        # All workers call this equally often, so the count identifies the message.
         self._said += 1
         key = f"{_PREFIX}/{self._said}"
         if self.chief:
@@ -161,7 +164,7 @@ class Workers(Group):
         )
 
     def _sum_first(self, part: Callable[[Tensor], Nest]) -> Nest:
-        """In graph: the sum of what each worker's first replica gives."""
+        """In graph: sum what each worker's first replica contributes."""
         strategy = self._strategy()
         assert strategy is not None
         local = self.replicas // self.count
@@ -177,7 +180,7 @@ class Workers(Group):
 
 
 def _convert_to_send(value: TensorLike) -> Tensor:
-    """Convert to a type that workers can add: floats and signed integers hold all others exactly."""
+    """Convert a value to a type that workers can add: floats and signed integers hold all other types exactly."""
     tensor = tf.convert_to_tensor(value)
     if tensor.dtype.is_floating:
         return tf.cast(tensor, tf.float32) if tensor.dtype.size < 4 else tensor
@@ -188,13 +191,13 @@ _groups: weakref.WeakKeyDictionary[Strategy, Group] = weakref.WeakKeyDictionary(
 
 
 def is_replicated(strategy: Strategy) -> bool:
-    """Whether a strategy has several replicas, or may have: a job of one worker is one that others left."""
+    """Whether a strategy has several replicas, or may have had: in a job of one worker, the others have left."""
     several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
     return several or int(strategy.num_replicas_in_sync) > 1
 
 
 def group_of(strategy: Strategy) -> Group:
-    """The workers of a strategy; one object for each, since messages are numbered."""
+    """Return the workers of a strategy; always the same object for it, since messages are numbered."""
     if strategy not in _groups:
         several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
         workers = several and distribution.rank_and_count(strategy)[1] > 1

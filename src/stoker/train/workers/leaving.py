@@ -1,8 +1,8 @@
-"""Signals that ask a training run to stop, handled between two calls, where its work can be saved.
+"""Signals that ask a training run to stop, handled between two calls, when the work can be saved.
 
 Schedulers send SIGTERM to a worker before they take its machine away; SLURM may send SIGUSR1 to all processes of a step
 (`--signal=USR1@60`). The workers learn of it at their next agreement: all save the same step and end with exit code 75.
-On Ctrl-C a run with a checkpoint saves, and is then interrupted; in a job, whose launcher passes Ctrl-C on, it means
+On Ctrl-C, a run with a checkpoint saves and is then interrupted. In a job, whose launcher passes Ctrl-C on, it means
 the same as SIGTERM.
 """
 
@@ -14,7 +14,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-# "Temporary failure, try again": what whoever started the workers takes for a preemption, not for a fault.
+# "Temporary failure, try again": whatever started the workers takes this code for a preemption, not for a fault.
 EXIT_CODE = 75
 
 
@@ -26,21 +26,21 @@ class JobLeft(SystemExit):
 
 
 def is_in_a_job() -> bool:
-    """Whether this process was started as a worker, of several or alone."""
+    """Whether this process was started as a worker, one of several or alone."""
     return bool(os.environ.get("TF_CONFIG") or os.environ.get("STOKER_JOB"))
 
 
 def list_warnings() -> list[signal.Signals]:
-    """The signals by which a scheduler warns a worker: SIGTERM, in SLURM also SIGUSR1 unless the program handles it."""
+    """Return a scheduler's warning signals: SIGTERM and, in SLURM, SIGUSR1 unless the program handles it."""
     is_free = signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
     return [signal.SIGTERM, *([signal.SIGUSR1] if is_free and "SLURM_JOB_ID" in os.environ else [])]
 
 
 class Leaving:
-    """Inside, a signal is noted in `asked`; a second one has its usual effect."""
+    """Inside, a signal is noted in `asked`; a second signal has its usual effect."""
 
     def __init__(self, *numbers: signal.Signals, listen: bool) -> None:
-        # Only the main thread may set a handler; training in another one ends as it always did.
+        # Only the main thread may set a handler. In other threads, a signal ends training as usual.
         self._listen = listen and threading.current_thread() is threading.main_thread()
         self._numbers = numbers or (signal.SIGTERM,)
         self._before: dict[signal.Signals, Any] = {}
@@ -58,7 +58,7 @@ class Leaving:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.asked = True
-        # SLURM sends SIGUSR1 to the launcher as well, which passes it on as SIGTERM: that asks for the same again.
+        # SLURM also sends SIGUSR1 to the launcher, which passes it on as SIGTERM: the same request again.
         again = number == signal.SIGUSR1
         self._restore_handlers([signal.SIGUSR1] if again else list(self._before))
 

@@ -1,8 +1,8 @@
-"""How long a worker waits for the others: too long is an error, since they may be waiting for something else.
+"""How long a worker waits for the others. Too long a wait is an error, since they may be waiting for something else.
 
-TensorFlow has a timeout of its own for collectives, `CommunicationOptions(timeout_seconds=)`. It holds two threads for
-every collective until the time is over, whether that is long done or not: a job of many steps a second runs out of
-threads within a minute. Here one thread looks at the one wait there is, and ends it.
+TensorFlow has its own timeout for collectives, `CommunicationOptions(timeout_seconds=)`. It holds two threads for every
+collective until the time is over, even if the collective is long done, so a job with many steps a second runs out of
+threads within a minute. Here one thread watches the only wait there is, and ends it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stoker.tf_internals.distribution import abort_collectives
 from stoker.tf_internals.types import Strategy
 
 DEFAULT_S = 600.0
-# A call may take so many times what its steps took last.
+# A call may take this many times as long as its steps took last.
 _SLOWER = 10.0
 
 _asked: weakref.WeakKeyDictionary[Strategy, float] = weakref.WeakKeyDictionary()
@@ -42,13 +42,13 @@ class Patience:
 
     @contextmanager
     def watch_agreement(self) -> Iterator[None]:
-        """Context around a wait for the other workers."""
+        """A context around a wait for the other workers."""
         with self._set_deadline(self.seconds):
             yield
 
     @contextmanager
     def watch_call(self, steps: int, step_s: float | None) -> Iterator[None]:
-        """Context around a call of some steps; `step_s` is how long the last step took, if known."""
+        """A context around a call of some steps; `step_s` is how long the last step took, if known."""
         each = self.seconds if step_s is None else _SLOWER * step_s
         with self._set_deadline(self.seconds + steps * each):
             yield
@@ -60,7 +60,7 @@ class Patience:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, name="stoker-patience", daemon=True)
                 self._thread.start()
-            # It is not woken for waits that are over before it looks again, which is all of them as a rule.
+            # The thread is not woken for waits that end before it looks again, which is nearly all of them.
             if self._deadline < self._looks_at:
                 self._changed.notify()
         try:

@@ -1,4 +1,4 @@
-"""Which rows a worker reads, by `divide=`.
+"""Which rows a worker reads, depending on `divide=`.
 
 | | each worker reads | a step's rows |
 |---|---|---|
@@ -8,7 +8,7 @@
 | files | every n-th file of a pipeline | rows of its own files |
 | (`service`) | what a tf.data service hands out | rows that come when they are ready |
 
-Where workers read rows of their own, the shorter of two ends the epoch for both.
+If workers read different rows, the one with the fewest ends the epoch for all.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ WAYS = ("share", "rows", "files")
 
 @dataclass(frozen=True)
 class Share:
-    """What one worker reads.
+    """The data that one worker reads.
 
-    apart: whether its batches are its own, not all workers'.
-    again: whether the place in them can be found by counting, whatever the number of workers.
+    apart: whether its batches are its own, rather than those of all workers.
+    again: whether the place in the batches can be found by counting, whatever the number of workers.
     """
 
     x: Data
@@ -51,10 +51,10 @@ class Share:
 def divide_data(
     x: Data, y: Data, sample_weight: Data, batch_size: int | None, divide: str, group: Group
 ) -> Share:
-    """This worker's part of the training data.
+    """Return this worker's part of the training data.
 
     Raises:
-        ArgumentError: the data cannot be divided so.
+        ArgumentError: the data cannot be divided this way.
     """
     if divide not in WAYS:
         raise ArgumentError(f"divide={divide!r} is not one of {', '.join(map(repr, WAYS))}")
@@ -103,7 +103,7 @@ def _take_files(dataset: Dataset, group: Group) -> Dataset:
 
 
 def size_of_batch(dataset: Dataset, option: str) -> int:
-    """Rows in a batch: as the pipeline says, or as its first batch has."""
+    """Return the number of rows in a batch, as the pipeline tells it or as its first batch has it."""
     size = batch_size_of(dataset)
     if size > 0:
         return size
@@ -114,7 +114,7 @@ def size_of_batch(dataset: Dataset, option: str) -> int:
 
 
 def own_size(batch_size: int, group: Group) -> int:
-    """The size of this worker's part of a batch; all parts together are the batch."""
+    """Return the size of this worker's part of a batch. All parts together are the batch."""
     size = batch_size * (group.rank + 1) // group.count - batch_size * group.rank // group.count
     if size == 0:
         raise ArgumentError(
@@ -131,12 +131,12 @@ def _slice(batch: Nest, group: Group) -> Nest:
 
 
 def check_distributed(x: Data, validation_data: Data, options: Mapping[str, object], group: Group) -> None:
-    """Refuse what cannot be done with a distributed dataset.
+    """Refuse arguments that do not work with a distributed dataset.
 
     Args:
         x: the training data.
         validation_data: as `fit` takes it.
-        options: by name, arguments of `fit` that need the pipeline itself; None where they were not given.
+        options: arguments of `fit`, by name, that need the pipeline itself; None if not given.
         group: the workers and replicas of the model's strategy.
 
     Raises:
@@ -167,20 +167,21 @@ def _check_replicas(name: str, replicas: int, group: Group) -> None:
         )
 
 
-# A dispatcher that takes longer to accept a connection is not there.
+# If a dispatcher takes longer than this to accept a connection, it is not there.
 _ANSWERS_S = 10.0
 
 
 def read_from_service(
     x: Data, y: Data, sample_weight: Data, address: object, group: Group, *, checkpoint: bool
 ) -> Share:
-    """This worker's part of the batches that a tf.data service makes of the pipeline `x`.
+    """Return this worker's part of the batches that a tf.data service makes from the pipeline `x`.
 
         dispatcher = tf.data.experimental.service.DispatchServer()      # and WorkerServers, on machines of their own
         stoker.fit(model, batches, data_service=dispatcher.target)
 
-    Its servers hand every batch to exactly one worker, whichever asks first: rows come in no order, an epoch that is
-    over for one worker is over for all, and the place in it cannot be saved. A server that is lost takes rows with it.
+    The servers hand every batch to exactly one worker, whichever asks first. So rows come in no fixed order, an epoch
+    that is over for one worker is over for all, and the place in it cannot be saved. Rows on a lost server are lost
+    too.
 
     Raises:
         ArgumentError: the data is not a pipeline, no service answers there, or another argument does not go with it.
@@ -193,7 +194,7 @@ def read_from_service(
             "data_service= cannot be used with checkpoint=: the place in what a service hands out cannot be saved"
         )
     _check_reachable(target)
-    # Each call of fit is a job of its own there, and all workers of ours take part in the same one.
+    # Each call of fit is a job of its own for the service, and all our workers take part in the same one.
     name = str(group.ask_chief(lambda: f"stoker-{uuid.uuid4().hex}"))
     own = x if group.alone else x.rebatch(own_size(size_of_batch(x, "data_service="), group))
     policy = tf.data.experimental.service.ShardingPolicy.DYNAMIC
@@ -203,7 +204,8 @@ def read_from_service(
     return Share(own.apply(spread), y, sample_weight, None, apart=True, again=False)
 
 
-# Batches asked for ahead: what one worker holds when another is out is not trained on in that epoch.
+# How many batches to request ahead. The batches that one worker holds when another runs out are not trained on in that
+# epoch.
 _AHEAD = 2
 
 
@@ -221,7 +223,7 @@ def _parse_address(address: object) -> str:
 
 
 def _check_reachable(target: str) -> None:
-    """Refuse a service that cannot be reached: a request to it would wait forever."""
+    """Refuse a service that cannot be reached: a request to it would wait for ever."""
     host, _, port = target.partition("://")[2].rpartition(":")
     try:
         with socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWERS_S):

@@ -1,4 +1,4 @@
-"""`stoker.strategy()`: the strategy that fits where the program was started.
+"""`stoker.strategy()`: the strategy that fits the environment in which the program was started.
 
 strategy = stoker.strategy()
 with strategy.scope():
@@ -26,14 +26,14 @@ _made: dict[str, Strategy] = {}
 
 
 def strategy(*, timeout: float = patience.DEFAULT_S, heartbeat: float = 10.0) -> Strategy:
-    """The `tf.distribute` strategy for this process; the same object at every call.
+    """Return the `tf.distribute` strategy for this process; the same object at every call.
 
     With `TF_CONFIG` in the environment, which `stoker launch` and most schedulers set, this process is a worker of a
     job and gets a `MultiWorkerMirroredStrategy`. Otherwise several GPUs get a `MirroredStrategy`, and a single device
     gets TensorFlow's default. Call this before TensorFlow computes anything: only then can workers find each other.
 
     If `TF_CONFIG` names parameter servers (`ps`), the `chief` gets a `ParameterServerStrategy`. All other processes
-    serve it until they are stopped: for them the call does not return.
+    serve it until they are stopped: in them, this call does not return.
 
     Args:
         timeout: seconds that workers wait for each other before they give up with an error.
@@ -54,7 +54,7 @@ def check_strategy(strategies: Iterable[Strategy | None]) -> None:
     Every worker would train the whole model alone.
 
     Args:
-        strategies: those under whose scope the models were made; None for a model that was made under none.
+        strategies: the strategies under whose scope the models were made; None for a model made under none.
 
     Raises:
         ArgumentError: the message says what to do, even if separate training is intended.
@@ -84,7 +84,7 @@ def _make(given: str, timeout: float, heartbeat: float) -> Strategy:
 
 
 def _read(given: str) -> tuple[dict[str, list[str]], str, int]:
-    """The cluster, this process' job in it and its number there."""
+    """Return the cluster, this process's job in it, and its number in that job."""
     if not given.strip():
         return {}, "", 0
     try:
@@ -100,7 +100,7 @@ def _read(given: str) -> tuple[dict[str, list[str]], str, int]:
 
 
 def _make_for_servers(job: str) -> Strategy:
-    """The strategy, on the coordinator; servers and workers do what it says, and never return."""
+    """Return the strategy, on the coordinator. Servers and workers do what it says, and never return."""
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if job == "chief":
         return tf.distribute.ParameterServerStrategy(resolver)
@@ -139,6 +139,6 @@ def _make_for_workers(
 
 
 def _watch_for_lost_workers(cluster: dict[str, list[str]], heartbeat: float) -> None:
-    """Set up what the strategy would, with a heartbeat of our own."""
+    """Set up what the strategy would, but with our own heartbeat."""
     tasks = {name: len(cluster[name]) for name in _JOBS if name in cluster}
     watch_workers(tasks, "chief" if "chief" in cluster else "worker", int(heartbeat * 1000))

@@ -1,8 +1,8 @@
-"""What Keras must do differently on a replica while a trainer over all replicas traces a step.
+"""What Keras must do differently on a replica while a trainer traces a step over all replicas.
 
 Losses: Keras divides every loss object's result by the number of replicas, as if all had equally many rows; here each
-replica's mean counts with its rows. Draws: the replicas' generators are in the same state, so that all would leave out
-the same units; the number of the replica is mixed into what they draw. Replica 0 draws what a single device draws.
+replica's mean counts with its rows. Draws: the replicas' generators are in the same state, so all replicas would drop
+the same units; the number of the replica is therefore mixed into its draws. Replica 0 draws what a single device draws.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tensorflow as tf
 from stoker.tf_internals.keras_layers import losses_module
 from stoker.tf_internals.types import SeedGenerator, Tensor
 
-# An odd number: the seeds of any two replicas differ.
+# An odd number, so that the seeds of any two replicas differ.
 _APART = 0x9E3779B1
 
 _local = threading.local()
@@ -43,7 +43,7 @@ def on_replica(number: Tensor) -> Iterator[None]:
 
 
 def _count(change: int) -> None:
-    """Keras behaves as usual unless this thread is tracing a step."""
+    """Count the threads that trace, and patch Keras while there are any. In other threads Keras behaves as usual."""
     global _users
     with _lock:
         _users += change
@@ -62,6 +62,6 @@ def _draw_seed(generator: SeedGenerator, ordered: bool = True) -> Tensor:
     number = getattr(_local, "number", None)
     if number is None:
         return seed
-    # Through 64 bits, since a product of 32-bit numbers that is too large is undefined for signed ones.
+    # Compute in 64 bits, since overflow is undefined for signed 32-bit numbers.
     mixed = tf.cast(number, tf.int64) * _APART % (2**31)
     return seed + tf.cast(tf.stack([mixed, tf.zeros_like(mixed)]), seed.dtype)

@@ -2,8 +2,8 @@
 
 | module | subject |
 |---|---|
-| sources | what `fit` and `evaluate` were given, read by Keras' own adapters |
+| sources | the data given to `fit` and `evaluate`, read by Keras' own adapters |
 | memory | how much of it may lie on the device |
 | resident, streamed | rows on the device; pipelines, distributed datasets and rows in host memory |
-| iterator_state | where a stream is, so that a resumed run goes on there |
+| iterator_state | the place in a stream, so that a resumed run continues there |
 """

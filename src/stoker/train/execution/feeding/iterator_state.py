@@ -1,9 +1,9 @@
-"""Where a tf.data iterator is, as bytes: saved in one process, given to a new iterator of the same pipeline in another.
+"""The place of a tf.data iterator as bytes: saved in one process, restored into a new iterator of the same pipeline.
 
-TensorFlow saves everything an iterator holds (the shuffle buffer included: what it holds is what it costs), except
-where the pipeline runs code whose state it cannot see: a generator, `py_function`, `numpy_function`, a stateful random
-op in a `map`. There `capture` returns None, and `replay` goes to the same place by drawing the batches again, which is
-exact only if the pipeline gives the same batches again.
+TensorFlow saves everything that an iterator holds, including the shuffle buffer, whose size is the cost of saving. It
+cannot save an iterator if the pipeline runs code with hidden state: a generator, `py_function`, `numpy_function`, a
+stateful random op in a `map`. There `capture` returns None, and `replay` reaches the same place by drawing the batches
+again, which is exact only if the pipeline gives the same batches again.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from stoker.tf_internals.datasets import inputs
 from stoker.tf_internals.types import Dataset, DatasetIterator
 
 _PREFIX = "iterator"
-# A key under which TensorFlow saves the seeds of a shuffle.
+# The key under which TensorFlow saves the seeds of a shuffle.
 _SAVED_SHUFFLE = b"num_random_samples"
 
 
 def capture(iterator: DatasetIterator) -> bytes | None:
-    """The iterator's position; None where TensorFlow cannot save it."""
+    """Return the iterator's position; None if TensorFlow cannot save it."""
     try:
         return _save(iterator)
     except (tf.errors.FailedPreconditionError, tf.errors.UnimplementedError):
@@ -46,7 +46,7 @@ def restore(iterator: DatasetIterator, blob: bytes) -> None:
     """Move a fresh iterator of the same pipeline to the saved position.
 
     Raises:
-        CheckpointError: the pipeline is another one.
+        CheckpointError: the pipeline is a different one.
     """
     with tempfile.TemporaryDirectory(prefix="stoker-") as directory:
         with tarfile.open(fileobj=io.BytesIO(blob)) as archive:
@@ -65,17 +65,18 @@ def restore(iterator: DatasetIterator, blob: bytes) -> None:
 
 
 def restore_or_replay(iterator: DatasetIterator, blob: bytes, drawn: int) -> None:
-    """Move the newest iterator of a dataset to where `blob` was taken, so that later passes have their order too.
+    """Move the newest iterator of a dataset to where `blob` was taken, so that later passes keep their order too.
 
-    Restoring makes an iterator, which moves the seeds of every shuffle on by one pass, and then sets them to what was
-    saved; but a shuffle that had been drawn empty (prefetching does that well before the pass ends) was not saved, and
-    would give the next pass the order of the one after it. Where a shuffle is missing, the batches are drawn again.
+    To restore, TensorFlow makes an iterator, which advances the seeds of every shuffle by one pass, and then sets them
+    to the saved values. But a shuffle that had been drawn empty (prefetching does that well before the pass ends) was
+    not saved, so the next pass would get the order of the one after it. If a shuffle is missing, the batches are drawn
+    again.
     """
     if drawn == 0:
         return
     shuffles = _shuffles(capture(iterator))
     replay(iterator, 1)
-    # The shuffle before a shuffle exists only once something was drawn.
+    # A shuffle before another one exists only after the first draw.
     if _shuffles(blob) < max(shuffles, _shuffles(capture(iterator))):
         replay(iterator, drawn - 1)
     else:
@@ -87,7 +88,7 @@ def _shuffles(blob: bytes | None) -> int:
 
 
 def order_version(dataset: Dataset) -> int:
-    """The version of the `stoker.data` readers that ordered the rows of a pipeline; 0 if it was not one of them."""
+    """Return the version of the `stoker.data` readers that ordered the rows of a pipeline; 0 if none of them did."""
     version, seen, waiting = 0, set(), [dataset]
     while waiting:
         one = waiting.pop()
@@ -99,14 +100,14 @@ def order_version(dataset: Dataset) -> int:
 
 
 def check_order_version(dataset: Dataset, saved: int | None) -> None:
-    """Refuse to go on in another order than the run began with.
+    """Refuse to continue in an order other than the one the run began with.
 
     Args:
-        dataset: about to be gone through.
-        saved: the version that the checkpoint names; None in one that was written before there were two.
+        dataset: the dataset to read.
+        saved: the version that the checkpoint names; None in a checkpoint from before there were two versions.
 
     Raises:
-        CheckpointError: the same seed gave other orders and splits then.
+        CheckpointError: with that version, the same seed gave other orders and splits.
     """
     version = order_version(dataset)
     if version and saved != 0 and saved != version:
@@ -120,7 +121,7 @@ def replay(iterator: DatasetIterator, count: int) -> None:
     """Draw and drop `count` batches.
 
     Raises:
-        CheckpointError: there are fewer.
+        CheckpointError: there are fewer batches.
     """
     for drawn in range(count):
         try:
@@ -133,7 +134,7 @@ def replay(iterator: DatasetIterator, count: int) -> None:
 
 
 def skip_epochs(dataset: Dataset, epochs: int) -> None:
-    """Bring a dataset object to where `epochs` passes have left it: a seeded shuffle changes its order at each.
+    """Bring a dataset object to where `epochs` passes leave it: a seeded shuffle changes its order with each pass.
 
     Making an iterator is enough, except for a shuffle before another one, which is made at the first draw.
     """

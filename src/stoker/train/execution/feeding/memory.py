@@ -1,4 +1,4 @@
-"""How many bytes of data may lie on the device, beside the model and what it computes."""
+"""How many bytes of data may be on the device, besides the model and its computations."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 
 import tensorflow as tf
 
-# The data may take so much of the memory that is free: the model, its gradients and the rest need theirs.
+# The data may take this share of the free memory: the model, its gradients and the rest need theirs.
 _SHARE = 0.4
-# Where nothing tells how large the device is.
+# The room for data if nothing tells how large the device is.
 _MODEST = 1 << 30
 
 
 def room_for_data() -> int:
-    """How many bytes of data may lie on the default device."""
+    """Return how many bytes of data may be on the default device."""
     there = free()
     return _MODEST if there is None else int(there * _SHARE)
 
 
 def free() -> int | None:
-    """The free memory of the default device; None if the device does not report it."""
+    """Return the free memory of the default device; None if the device does not report it."""
     return _free_on_gpu() if tf.config.list_logical_devices("GPU") else _free_on_host()
 
 
@@ -55,7 +55,7 @@ def _free_on_gpu() -> int | None:
     try:
         nvml.nvmlInit()
         total = int(nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByIndex(0)).total)
-        # TensorFlow takes the card for itself: what counts is what it has handed out.
+        # TensorFlow takes the whole card for itself, so only the memory that it has handed out counts.
         return total - int(tf.config.experimental.get_memory_info("GPU:0")["current"])
     except (nvml.NVMLError, ValueError):
         return None

@@ -15,7 +15,7 @@ from stoker.train.execution.feed import BatchFeed, FeedPosition
 
 
 def order_of(rows: int, batch: int, shuffle: bool | str, seed: int, epoch: int) -> Array:
-    """The order of the rows in a pass: a full shuffle made from (seed, epoch) alone, or within batches."""
+    """Return the order of the rows in a pass: a full shuffle made from (seed, epoch) alone, or one within batches."""
     random = np.random.Generator(np.random.Philox(key=[seed & (2**64 - 1), epoch]))
     order: Array = np.arange(rows)
     if shuffle != "batch":
@@ -28,10 +28,10 @@ def order_of(rows: int, batch: int, shuffle: bool | str, seed: int, epoch: int) 
 
 
 class Resident(BatchFeed):
-    """All rows on the device: slices in their order, or gathered by the pass' permutation.
+    """All rows on the device: slices in order, or gathered by the permutation of the pass.
 
-    The compiled loop takes rows of one number in batches of one size, which XLA needs; or, `any_rows`, whatever comes:
-    then the number of rows, the size of a batch and dimensions that were found to differ are open in what is traced.
+    The compiled loop takes a fixed number of rows in batches of one size, as XLA needs. With `any_rows` it takes any:
+    the number of rows, the size of a batch and dimensions that were found to differ are left open in the trace.
     """
 
     kind = "resident"
@@ -48,7 +48,7 @@ class Resident(BatchFeed):
         self.data = data
         self.rows = row_count(data)
         self.batch_size = min(batch_size, self.rows)
-        # Not of all batches the length that was asked for: so, too, of a single batch that is shorter.
+        # Not all batches have the requested length; this includes a single batch that is shorter.
         self._uneven = self.rows % batch_size != 0
         self.shuffle = shuffle
         self.seed = seed
@@ -59,7 +59,7 @@ class Resident(BatchFeed):
         self._order = tf.zeros([0], tf.int32)
 
     def fix_row_count(self) -> Resident:
-        """The same rows, with their number and the size of a batch fixed in what is traced."""
+        """Return the same rows, with their number and the batch size fixed in the trace."""
         these = Resident(self.data, self.batch_size, shuffle=self.shuffle, seed=self.seed)
         these._uneven = self._uneven
         return these
@@ -110,8 +110,8 @@ class Resident(BatchFeed):
         )
 
     def spec(self) -> Nest:
-        # As Keras has it: one trace for all batches, of unknown length when the last one is shorter. What looks
-        # at the static length (the weights of each output's mean loss) sees what it sees there.
+        # As in Keras: one trace for all batches, of unknown length if the last one is shorter. Code that looks at the
+        # static length (the weights of each output's mean loss) sees what it sees in Keras.
         count = None if self._uneven or self.any_rows else self.batch_size
         leaves = iter(self._inner)
         return map_leaves(lambda leaf: tf.TensorSpec([count, *next(leaves)], leaf.dtype), self.data)
@@ -154,7 +154,7 @@ def map_leaves(function: Callable[..., Nest], data: Nest) -> Nest:
 
 
 def _count_rows_in_graph(data: Nest) -> Tensor:
-    """In graph: how many rows there are."""
+    """In graph: count the rows."""
     return tf.shape(next(leaf for leaf in keras.tree.flatten(data) if leaf is not None))[0]
 
 

@@ -1,7 +1,7 @@
-"""What `fit` was given, as feeds: arrays and tensors become rows, everything else a stream.
+"""The data given to `fit`, as feeds: arrays and tensors become rows, everything else a stream.
 
-Keras' own data adapters read the arguments, so whatever `model.fit` takes or refuses is taken or refused here, with
-the same words.
+Keras' own data adapters read the arguments. So this module takes and refuses exactly what `model.fit` does, with the
+same words.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class DataSource:
 
     Attributes:
         adapter: Keras' reader, which is notified when epochs begin and end.
-        rows: the data as dense rows, when it is such; None for everything that must be streamed.
-        steps_per_epoch: as asked for.
-        why_streamed: for the plan, when there are no rows.
+        rows: the data as dense rows; None for data that must be streamed.
+        steps_per_epoch: the number asked for.
+        why_streamed: the reason for the plan, if there are no rows.
     """
 
     adapter: DataAdapter
@@ -55,13 +55,16 @@ class DataSource:
 
     @property
     def batch_size(self) -> int | None:
-        """Rows in a batch; None where that is not known beforehand."""
+        """The rows in a batch; None if that is not known beforehand."""
         dataset = keras_data.dataset_in(self.adapter)
         size = global_batch_size(dataset) if is_distributed(dataset) else self.adapter.batch_size
         return None if size is None else int(size)
 
     def fingerprint(self) -> str:
-        """A readable summary of the data; runs with different ones cannot resume from each other's checkpoints."""
+        """Return a readable summary of the data.
+
+        A run cannot resume from the checkpoint of one with a different summary.
+        """
         if self.rows is None:
             return f"{self.why_streamed}, steps_per_epoch={self.steps_per_epoch}"
         shapes = [tuple(leaf.shape) for leaf in keras.tree.flatten(self.rows) if leaf is not None]
@@ -71,18 +74,18 @@ class DataSource:
         )
 
     def explain_too_large(self) -> str | None:
-        """Why the rows do not fit on the device; None if they do."""
+        """Return why the rows do not fit on the device; None if they do."""
         if self.rows is None:
             return self.why_streamed
         size, room = self.bytes, memory.room_for_data()
         return f"{units.size(size)} of data, room for {units.size(room)}" if size > room else None
 
     def feed_to_test(self) -> BatchFeed:
-        """The feed of an evaluation: one compiled loop serves any number of rows."""
+        """Return the feed of an evaluation: one compiled loop serves any number of rows."""
         return self.feed("resident" if self.explain_too_large() is None else "streamed", 0, any_rows=True)
 
     def feed(self, kind: str, seed: int, *, any_rows: bool = False) -> BatchFeed:
-        """The feed of this kind; `any_rows` as `Resident` has it."""
+        """Return the feed of this kind; see `Resident` for `any_rows`."""
         if self.rows is None:
             dataset = self.adapter.get_tf_dataset()
             stream = Distributed if is_distributed(dataset) else Streamed
@@ -105,7 +108,7 @@ def source(
     name: str = "x",
     empty: str | None = None,
 ) -> DataSource:
-    """Read the arguments that say what to run over; `name` is what the user calls them, `empty` an error to raise."""
+    """Read the arguments that say what to run over. `name` is the user's word for them, `empty` an error to raise."""
     if x is None:
         raise ArgumentError(f"{name} is missing: give arrays, tensors, a tf.data.Dataset or a PyDataset")
     cap = keras.config.max_steps_per_epoch()
@@ -133,18 +136,18 @@ def source(
 
 
 def validation_parts(validation_data: Data) -> tuple[Data, Data, Data]:
-    """x, y and weights of `validation_data`."""
+    """Return x, y and the weights of `validation_data`."""
     parts: tuple[Data, Data, Data] = keras.utils.unpack_x_y_sample_weight(validation_data)
     return parts
 
 
 def split(x: Data, y: Data, sample_weight: Data, share: float) -> tuple[tuple[Data, Data, Data], Data]:
-    """The last `share` of the rows for validation, as Keras cuts them."""
+    """Split off the last `share` of the rows for validation, as Keras does."""
     return keras_data.split_for_validation((x, y, sample_weight), share)
 
 
 def on_device(rows: Nest) -> Nest:
-    """Rows as tensors on the default device; text stays on the host, where all ops on text run."""
+    """Put rows on the default device as tensors. Text stays on the host, where all ops on text run."""
 
     def put(leaf: Array | Tensor) -> tf.Tensor:
         with tf.device("CPU" if tf.as_dtype(leaf.dtype) == tf.string else None):
@@ -157,7 +160,7 @@ _NOT_DENSE = object()
 
 
 def _dense(leaf: Data) -> Any:
-    """The array or tensor with floats as Keras wants them, or `_NOT_DENSE`."""
+    """Return the array or tensor with floats as Keras wants them, or `_NOT_DENSE`."""
     if leaf is None:
         return None
     ready = keras_data.to_sliceable(leaf)

@@ -26,12 +26,12 @@ _PLACE = "stoker/iterators to let go"
 
 
 def hand_over(iterator: DatasetIterator) -> None:
-    """Give an iterator that is used up to TensorFlow alone; the caller then drops its own references.
+    """Hand an exhausted iterator over to TensorFlow alone; the caller then drops its own references.
 
-    When the last reference to an iterator goes, TensorFlow waits for the thread that tunes its pipeline, commonly for
-    a tenth of a second, with Python's lock held all the time. So the iterator is moved to where only TensorFlow holds
-    it, and a thread asks TensorFlow to drop it, which it does without the lock. The iterator of a distributed dataset
-    is several iterators and a strategy: it goes with its last reference.
+    When the last reference to an iterator goes, TensorFlow waits for the thread that tunes its pipeline, commonly for a
+    tenth of a second, and holds Python's lock all the time. So the iterator is moved to where only TensorFlow holds it,
+    and a thread asks TensorFlow to drop it, which does not hold the lock. The iterator of a distributed dataset
+    consists of several iterators and a strategy: it goes with its last reference.
     """
     if isinstance(iterator, tf.distribute.DistributedIterator):
         return
@@ -40,7 +40,7 @@ def hand_over(iterator: DatasetIterator) -> None:
 
 
 def let_go() -> None:
-    """Drop the iterators that were handed over; returns at once."""
+    """Drop the iterators that were handed over, in the background."""
     threading.Thread(target=_drop, name="stoker-release").start()
 
 
@@ -63,7 +63,7 @@ class Streamed(BatchFeed):
 
     @property
     def iterator(self) -> DatasetIterator:
-        """The pass' iterator, for those who save its place."""
+        """The iterator of the pass, for callers that save its place."""
         return self._iterator
 
     def begin_epoch(self, epoch: int) -> None:
@@ -101,10 +101,10 @@ class Streamed(BatchFeed):
 
     def seek(self, position: FeedPosition, blob: bytes | None = None) -> None:
         iterator_state.check_order_version(self.dataset, position.get("order_version"))
-        # A seeded shuffle goes by how many iterators were made before this one.
+        # A seeded shuffle depends on how many iterators were made before this one.
         iterator_state.skip_epochs(self.dataset, int(position["epoch"]))
         if blob is None:
-            # A generator that draws from Python's or NumPy's generator begins the pass as it did then.
+            # A generator that draws from Python's or NumPy's generator begins the pass as it did before.
             restore_host_random_state(position["random"])
         self.begin_epoch(int(position["epoch"]))
         taken = int(position["taken"])
@@ -113,12 +113,12 @@ class Streamed(BatchFeed):
         elif self.steps is None or taken < self.steps:
             iterator_state.restore_or_replay(self._iterator, blob, taken)
         else:
-            # The pass is over: all it leaves behind are the seeds it has used up.
+            # The pass is over and leaves behind only the seeds that it used up.
             iterator_state.replay(self._iterator, 1)
 
 
 class _Order:
-    """The rows of a pass in their order; separate from the feed, because TensorFlow never releases a generator."""
+    """The rows of a pass in order. This is separate from the feed because TensorFlow never releases a generator."""
 
     def __init__(self, rows: int, batch_size: int) -> None:
         self.rows: Array = np.arange(rows)
@@ -126,13 +126,13 @@ class _Order:
         self._batch_size = batch_size
 
     def batches(self) -> Iterator[Array]:
-        """The batches from number `first` on."""
+        """Yield the batches from number `first` on."""
         for start in range(self.first * self._batch_size, len(self.rows), self._batch_size):
             yield self.rows[start : start + self._batch_size]
 
 
 class StreamedRows(Streamed):
-    """Rows that stay in host memory, gathered batch by batch in the order of the pass and sent ahead."""
+    """Rows that stay in host memory. They are gathered batch by batch in the order of the pass and sent ahead."""
 
     def __init__(self, data: Nest, batch_size: int, *, shuffle: bool | str = False, seed: int = 0) -> None:
         with tf.device("CPU"):
@@ -145,7 +145,7 @@ class StreamedRows(Streamed):
         super().__init__(self._pipeline(), math.ceil(self.rows / self.batch_size))
 
     def _pipeline(self) -> tf.data.Dataset:
-        # The order comes in as elements, so that one pipeline serves all passes.
+        # The order arrives as elements, so that one pipeline serves all passes.
         batches = tf.data.Dataset.from_generator(
             self._order.batches, output_signature=tf.TensorSpec([None], tf.int64)
         )
@@ -182,8 +182,8 @@ class Distributed(Streamed):
     `strategy.experimental_distribute_dataset` and `strategy.distribute_datasets_from_function` make them. With one
     replica their batches are plain tensors; with several, every leaf of a batch holds one tensor for each replica.
 
-    TensorFlow may count the batches of one replica where it should count those of all of them, so `steps` is what Keras
-    shows, and only running out tells how many there are.
+    TensorFlow may count the batches of one replica instead of those of all. So `steps` is only the number that Keras
+    shows, and the true number is known when the data runs out.
     """
 
     @property
@@ -197,18 +197,18 @@ def is_distributed(x: Data) -> bool:
 
 
 def replicas_of(dataset: Dataset) -> int:
-    """For how many replicas a distributed dataset has batches."""
+    """Return the number of replicas for which a distributed dataset has batches."""
     return max(len(replica_parts(leaf)) for leaf in tf.nest.flatten(dataset.element_spec))
 
 
 def global_batch_size(dataset: Dataset) -> int | None:
-    """Rows in a batch of all replicas together; None where they are not known beforehand."""
+    """Return the rows in a batch of all replicas together; None if not known beforehand."""
     sizes = [part.shape[0] for part in replica_parts(tf.nest.flatten(dataset.element_spec)[0])]
     return None if None in sizes else sum(sizes)
 
 
 def replica_parts(leaf: Tensor) -> list[Nest]:
-    """What each replica gets of a leaf of a batch, or of its spec: the leaf itself where it is not distributed."""
+    """Return each replica's part of a leaf of a batch, or of its spec; the leaf itself if it is not distributed."""
     specs = replica_specs(leaf)
     if specs is not None:
         return specs
@@ -216,10 +216,10 @@ def replica_parts(leaf: Tensor) -> list[Nest]:
 
 
 def take_first_part(batch: Nest) -> Nest:
-    """The batch (or its spec) as the first replica sees it."""
+    """Return the batch (or its spec) as the first replica sees it."""
     return tf.nest.map_structure(lambda leaf: replica_parts(leaf)[0], batch)
 
 
 def is_divided(batch: Nest) -> bool:
-    """Whether a batch has the rows of each replica apart."""
+    """Whether a batch keeps the rows of each replica apart."""
     return any(isinstance(leaf, tf.distribute.DistributedValues) for leaf in tf.nest.flatten(batch))
