@@ -161,7 +161,7 @@ def names(value: object, where: str, is_known: Callable[[str], bool] | None) -> 
     given = _strings(value, where)
     for name in given:
         if is_known is not None and not is_known(name):
-            raise UsageError(f"{where}: no kind or code {name!r}; `stoker explain --list` names them all")
+            raise UsageError(f"{where}: no kind or code {name!r}; `stoker explain --list` lists all")
     return tuple(given)
 
 

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
 def _page(name: str) -> str:
     stall = next((s for s in stalls().values() if name == s.slug or name.upper() == s.code), None)
     if stall is None:
-        raise UsageError(f"no kind or code {name!r}; `stoker explain --list` names them all")
+        raise UsageError(f"no kind or code {name!r}; `stoker explain --list` lists all")
     if isinstance(stall, Rule):
         return rule_page.page(stall)
     # Found by running only: there is no rule, but there is a remedy.

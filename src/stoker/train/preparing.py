@@ -119,7 +119,7 @@ def _share_data(request: FitRequest, data: tuple[Data, Data, Data], group: Group
         return divide_data(*data, request.batch_size, request.divide, group)
     if request.divide != "share":
         raise ArgumentError(
-            f"divide={request.divide!r} and data_service= both say who reads what: leave one out"
+            f"divide={request.divide!r} and data_service= both divide the data among the workers: use only one of them"
         )
     return read_from_service(*data, request.data_service, group, checkpoint=request.checkpoint is not None)
 

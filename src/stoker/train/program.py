@@ -96,7 +96,7 @@ class TrainingCourse:
     stop_points: int | None = None
     """No compiled call crosses a multiple of this many steps of the run."""
     events: Sequence[TrainingEvent] = ()
-    """What went wrong on the way, and what came of it."""
+    """What went wrong during training, and how it was handled."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -144,7 +144,7 @@ class CheckpointedState:
     """The state that a checkpoint keeps."""
 
     saves_start: bool = False
-    """Whether a checkpoint of the very start is wanted."""
+    """Whether to save a checkpoint before the first step."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

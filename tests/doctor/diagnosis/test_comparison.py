@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from stoker.doctor.diagnosis.comparison import FASTER, SLOWER, UNDECIDED, changes, compare
+from stoker.doctor.diagnosis.comparison import FAILED, FASTER, SLOWER, UNDECIDED, changes, compare
 from stoker.doctor.diagnosis.noise import mean_error, measure_between_runs, runs_needed, t_quantile
 from stoker.records import Record
 from tests.samples import sample_finding, sample_record
@@ -141,11 +141,17 @@ def test_runs_without_steps_are_judged_by_their_length() -> None:
 
 
 def test_what_makes_a_comparison_doubtful_is_said() -> None:
-    other = sample_record(versions={"tensorflow": "2.17.0"}, exit_code=3, id="later")
+    other = sample_record(versions={"tensorflow": "2.17.0"}, exit_code=130, id="later")
     notes = " ".join(compare([sample_record()], [other]).notes)
     assert "TensorFlow differs: 2.21.0 and 2.17.0" in notes
     assert "did not end well: later" in notes
     assert "kept no step times" in notes
+
+
+def test_a_run_that_failed_is_no_verdict_on_its_speed() -> None:
+    result = compare([sample_record()], [sample_record(exit_code=3, id="later", steps_per_s=99.0)])
+    assert result.verdict == FAILED
+    assert result.failed == ((), ("later (exit code 3)",))
 
 
 def test_findings_gone_new_and_stayed_although_lines_moved() -> None:

@@ -487,7 +487,9 @@ def test_the_programs_own_profiler_comes_first(session: Session, tmp_path: Path)
     assert session.windows.summary.windows == 0
     tf.profiler.experimental.stop()
     assert list(tmp_path.rglob("*.xplane.pb"))
-    assert session.recorder.notes == ["the program uses TensorFlow's profiler itself: ours stepped aside"]
+    assert session.recorder.notes == [
+        "the program uses TensorFlow's profiler, so Stoker's profiler windows are off"
+    ]
     session.recorder.notes.clear()
 
 

@@ -109,7 +109,7 @@ def test_what_is_lost_outside_of_the_steps_is_said() -> None:
     # 300 steps at 24.4 a second: 0.62 s of it are in the steps.
     partly = sample_finding(kind="predict-in-loop", what_if=WhatIf(1.05, 1.0, 1.1, share=0.05), lost_s=3.2)
     text = words(sample_record(findings=[partly]))
-    assert "2.59 s of it outside the steps, which the price is of" in text
+    assert "2.59 s of it outside the steps; the price covers only the steps" in text
     assert "outside" not in drawn(sample_record())
 
 

@@ -157,7 +157,7 @@ def test_a_bucket_out_of_reach_keeps_local_ones_and_says_so_once(bucket: Bucket)
         assert _stop_at(40, url) == 12
     lines = [str(one.message) for one in said if issubclass(one.category, stoker.CheckpointWarning)]
     assert len(lines) == 1
-    assert "training goes on from the checkpoints in" in lines[0]
+    assert "training continues from the checkpoints in" in lines[0]
     bucket.proxy.fault = lambda method, path, count: ""
     with warnings.catch_warnings():
         warnings.simplefilter("error")

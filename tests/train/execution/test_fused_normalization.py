@@ -187,7 +187,7 @@ def test_replicas_go_on_without_what_one_had() -> None:
     several.replicated = True
     plan = decide.choose_fusing(several, stoker.Plan(fused=True))
     assert not plan.fused
-    assert plan.reasons == ("under a strategy no part is fused",)
+    assert plan.reasons == ("nothing is fused under a strategy",)
 
 
 def test_a_run_goes_on_as_it_began(tmp_path: Any) -> None:

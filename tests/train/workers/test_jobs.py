@@ -109,7 +109,7 @@ def test_epochs_leave_no_threads_behind(ranks: list[Any]) -> None:
 
 
 def test_a_worker_that_waits_in_vain_gives_up(ranks: list[Any]) -> None:
-    assert "the other workers did not come along in time" in ranks[0]["in_vain"]["said"]
+    assert "the other workers did not arrive in time" in ranks[0]["in_vain"]["said"]
 
 
 def test_clip_accumulation_averages_and_freezing(ranks: list[Any], one: Any) -> None:

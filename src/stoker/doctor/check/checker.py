@@ -208,8 +208,8 @@ def _report_comment(path: str, allow: Allow) -> Problem:
     if allow.unreadable:
         message = f"cannot read this comment ({allow.name!r}): write `# stoker: ignore[kind]` or `ignore-file[kind]`"
     elif allow.name and not is_known(allow.name):
-        hint = suggest(allow.name, stalls()) or "; `stoker explain --list` names them all"
-        message = f"this comment ignores {allow.name!r}, which is no kind or code{hint}"
+        hint = suggest(allow.name, stalls()) or "; `stoker explain --list` lists all"
+        message = f"this comment ignores {allow.name!r}, which is not a kind or code{hint}"
     else:
         what = repr(allow.name) if allow.name else "every kind"
         message = f"this comment ignores {what}, but nothing here needs it"

@@ -86,7 +86,9 @@ def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN
     logs = [[math.log(speed(record)) for record in side] for side in (a, b)]
     busy = max(_read_other_work(record) for record in (*a, *b))
     if busy >= _BUSY:
-        notes.append(f"the machine was up to {busy:.0%} busy with other work: its speed says little")
+        notes.append(
+            f"the machine was up to {busy:.0%} busy with other work, so the speed of the run says little"
+        )
     spread, freedom = measure_between_runs(logs, noise + _NOISE_OF_OTHER_WORK * busy)
     inside, unknown = _measure_inner_noise([*a, *b])
     if unknown:

@@ -37,7 +37,7 @@ def resident_data(step: RecordedStep, finding: Finding) -> RepairTrial:
     same_array = bool(finding.detail.get("same_array"))
     feeds = _feeds(step, finding, alone=same_array)
     if step.goes_on and not all(feed.is_plain for feed in feeds):
-        raise CannotRebuildStep("objects of the program's own are fed")
+        raise CannotRebuildStep("the step is fed objects of the program's own classes")
     batches = [step.values[feed.value] for feed in feeds]
     converted = [feed.convert() for feed in feeds]
     if not all(is_same(batch, again) for batch, again in zip(batches, converted, strict=True)):

@@ -50,7 +50,7 @@ def _as_graph(step: RecordedStep, chosen: Sequence[RecordedOp]) -> RepairTrial:
     chosen = call or chosen
     ops = [op for op in chosen if not is_input(op)]
     if len(ops) < _FEW_OPS:
-        raise CannotRebuildStep("the recorded step holds too few of its ops")
+        raise CannotRebuildStep("the recorded step has too few ops of this finding")
     for op in ops:
         check_repeatable(op, step)
     rebuilt = rebuild(step, ops)

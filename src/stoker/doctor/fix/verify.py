@@ -82,7 +82,7 @@ def program_words(command: Sequence[str]) -> list[str]:
     if words and re.fullmatch(r"(?:.*/)?python[\d.]*", words[0]):
         words = words[1:]
     if not words:
-        raise UsageError("Which program should run? `stoker fix --verify train.py`")
+        raise UsageError("name the program to run: `stoker fix --verify train.py`")
     return words
 
 
@@ -140,7 +140,7 @@ def describe_missing_seed(words: Sequence[str]) -> str:
     if not path.is_file() or _SEED.search(path.read_text(encoding="utf-8", errors="replace")):
         return ""
     return (
-        f"{path.name} sets no seed, so two runs of it may differ by themselves: "
+        f"{path.name} sets no seed, so its results may differ from run to run: "
         "call keras.utils.set_random_seed(1) at its start and try again"
     )
 

@@ -93,7 +93,7 @@ def make_forecast(runner: ProgramRunner, options: ForecastOptions, tell: Tell) -
     place = _find_place(runner, options, tell)
     batch = options.batch or place.rows
     if batch is None:
-        raise UsageError(f"the program's batch is not known from {place.name}: say --batch")
+        raise UsageError(f"cannot tell the program's batch from {place.name}: give --batch")
     traces = []
     for rows in measured_rows(batch):
         tell(f"measuring a batch of {rows}")

@@ -75,7 +75,7 @@ class ProgramRunner:
                     )
             except subprocess.TimeoutExpired:
                 raise MeasuringError(
-                    f"{request.program}{at} made no {request.steps} steps in {self.timeout_s:.0f} s: "
+                    f"{request.program}{at} did not make {request.steps} steps in {self.timeout_s:.0f} s: "
                     "give it less data, or raise --timeout"
                 ) from None
             if answer.exists():

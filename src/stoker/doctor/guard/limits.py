@@ -48,7 +48,7 @@ def limits(
     if action not in ACTIONS:
         raise UsageError(f"no action {action!r}: choose one of {', '.join(ACTIONS)}")
     if isinstance(warmup, bool) or not isinstance(warmup, int) or warmup < 0:
-        raise UsageError(f"warmup={warmup!r}: give the number of steps that may trace and copy, 0 or more")
+        raise UsageError(f"warmup={warmup!r}: give the number of steps to leave unchecked, 0 or more")
     parsed = {kind: limit(kind, value) for kind, value in by_kind.items() if value is not None}
     return Limits(parsed, bool(per_step), warmup, action, bool(threads))
 

@@ -20,6 +20,7 @@ line. On request, it returns its findings as its part of the `Measurements`. `se
 | exchange_meter | how long a worker's compiled calls waited: a worker with peers has no windows |
 | device, memory, environment | the device and its driver; memory over time; machine, build and variables |
 | memory_book | windows that show every allocation of a device with its owner |
+| held_data | data that the program holds without need |
 
 The recorder keeps sums, one per account, and tallies, one per site, so that memory does not grow with the run. Spans
 are kept only for a few windows of consecutive steps, for the replay and the timeline. The host's time is exact, except

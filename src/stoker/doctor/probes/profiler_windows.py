@@ -52,7 +52,7 @@ _WARM_STEPS, _WARM_OPS = 3, 500
 # The program may make a session now and start the session a little later.
 _GRACE_NS = 1_000_000_000
 _FOREVER_NS = 1 << 63
-_ASIDE = "the program uses TensorFlow's profiler itself: ours stepped aside"
+_ASIDE = "the program uses TensorFlow's profiler, so Stoker's profiler windows are off"
 
 
 class ProfilerWindows(Probe):

@@ -83,7 +83,7 @@ def _failure(result: Comparison) -> list[HeadlineWords]:
     ]
     return [
         HeadlineWords("".join(sides), True),
-        HeadlineWords("Its speed until then is no verdict: mend the run and compare again."),
+        HeadlineWords("Its speed until then proves nothing: mend the run and compare again."),
     ]
 
 

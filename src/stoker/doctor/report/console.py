@@ -101,7 +101,7 @@ def _headline(record: Record) -> Text:
     if record.device.busy is not None:
         facts.append(f"{record.device.kind} {record.device.busy:.0%} busy")
     if record.state == "running":
-        facts.append("did not end: this is what was saved last")
+        facts.append("did not end; this is its last save")
     elif record.exit_code:
         facts.append(f"exit code {record.exit_code}")
     line = Text().append(f"stoker  {shlex.join([record.program, *record.argv])}", style="bold")
@@ -266,7 +266,7 @@ def _finding(number: int, finding: Finding, record: Record, width: int) -> Rende
     if (outside_s := lost_outside_steps_s(finding, record)) >= max(
         MINOR * record.wall_s, (finding.lost_s or 0) / 2
     ):
-        proof += f" · {duration(outside_s)} of it outside the steps, which the price is of"
+        proof += f" · {duration(outside_s)} of it outside the steps; the price covers only the steps"
     lines.append(Text(proof, style="bright_black"))
     lines.append(Text("→ " + finding.remedy, style="default" if minor else "green"))
     return Group(head, Padding(Group(*lines), (0, 0, 1, 4), expand=False))

@@ -69,8 +69,8 @@ class NumpyFeedInLoop(Rule):
     fix_safety = (
         "Converting a loop-invariant array once, before the loop, is offered where the array is a plain name "
         "that the loop neither assigns, changes nor hands to anything that could change it. It is safe where "
-        "the file also shows that nobody else holds the array: it is made once, by a call that gives a new "
-        "array, and no view of it, no other name and no other function ever gets hold of it. Otherwise it is "
+        "the file also shows that nothing else refers to the array: it is made once, by a call that returns a "
+        "new array, and neither a view, nor another name, nor another function refers to it. Otherwise it is "
         "unsafe."
     )
     known_problems = (

@@ -80,9 +80,9 @@ class CheckpointBucket:
         except UnavailableError as error:
             if not list_finished(self._directory):
                 raise CheckpointError(
-                    f"{error}; no checkpoint of this run is on this machine, so training cannot go on"
+                    f"{error}; no checkpoint of this run is on this machine, so training cannot continue"
                 ) from None
-            self._warn(f"{error}; training goes on from the checkpoints in {self._directory}")
+            self._warn(f"{error}; training continues from the checkpoints in {self._directory}")
 
     def fetch(self, name: str) -> None:
         """Fetch the checkpoint from which the chief resumes, unless it is here."""

@@ -249,7 +249,7 @@ class TrainerCourse(TrainingCourse):
         update_state.slowdown.assign(self._slowdown * spike.rate)
         rate = round(float(update_state.slowdown), 6)
         changes = [f"the rate is {rate:.4g} of what it was"] * (spike.rate != 1)
-        changes += ["the data comes in another order"] * spike.reorder
+        changes += ["the order of the data changes"] * spike.reorder
         done = f"back to step {step}; from here {' and '.join(changes)}"
         self._complete({"back_to": step, "rate": rate, "reordered": spike.reorder, "done": done})
         return len(self.events) if spike.reorder else 0

@@ -53,7 +53,7 @@ class Updating:
     """The methods that a step calls to change weights. While a step is only inspected, they change nothing."""
 
     updates_last: bool = False
-    """Whether a step makes its update when all else is done: then replicas make one collective of it all."""
+    """Whether a step updates weights at its very end, so that replicas exchange everything in one collective."""
 
     def __init__(self, options: UpdateOptions, replicas: Replicas) -> None:
         self.options = options

@@ -48,7 +48,7 @@ class BatchFeed:
     """The data as batches, pass after pass."""
 
     steps: int | None
-    """Batches in a pass; None when only running out of data tells."""
+    """Batches in a pass; None if the end of the data is not known in advance."""
     kind: str
     """"resident" or "streamed"."""
 

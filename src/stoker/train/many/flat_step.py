@@ -151,7 +151,7 @@ class _Flattening:
                 continue
             if any(_place(one) not in known for one in op.inputs):
                 # The gradient of a loop adds inputs to the loop that are made after it.
-                raise NotFlat(f"{op.type} takes what is made after it")
+                raise NotFlat(f"{op.type} takes a value that is computed after it")
             taken = [known[_place(one)] for one in op.inputs]
             for out, number in zip(op.outputs, self._take_in(op, taken), strict=True):
                 known[_place(out)] = number

@@ -229,7 +229,7 @@ class MemoryTrials:
 
     def _show(self, parts: int) -> str:
         peak = self.peaks[parts]
-        return units.size(peak) if peak < math.inf else "more than there is"
+        return units.size(peak) if peak < math.inf else "more than the device has"
 
 
 def counts_memory() -> bool:

@@ -63,7 +63,7 @@ class Group:
     rank = 0
     count = 1
     replicas = 1
-    """Of all workers together."""
+    """The replicas of all workers together."""
 
     def __init__(self, strategy: Strategy = None) -> None:
         if strategy is not None:

@@ -76,6 +76,6 @@ class Patience:
                 self._changed.wait(None if math.isinf(self._looks_at) else self._looks_at - time.monotonic())
         abort_collectives(
             tf.errors.DEADLINE_EXCEEDED,
-            "stoker: the other workers did not come along in time: they wait for something else, or hang "
+            "stoker: the other workers did not arrive in time: they wait for something else, or hang "
             "(stoker.strategy(timeout=) says how long a worker waits)",
         )

@@ -191,7 +191,7 @@ def read_from_service(
         raise ArgumentError(f"data_service= runs a tf.data.Dataset, not {type(x).__name__}")
     if checkpoint:
         raise ArgumentError(
-            "data_service= cannot be used with checkpoint=: the place in what a service hands out cannot be saved"
+            "data_service= cannot be used with checkpoint=: the position in a service's data cannot be saved"
         )
     _check_reachable(target)
     # Each call of fit is a job of its own for the service, and all our workers take part in the same one.

@@ -74,7 +74,7 @@ def facts(record: Record) -> list[list[str]]:
     if record.device.busy is not None:
         found.append([f"{record.device.kind.replace('_', ' ').lower()} busy", f"{record.device.busy:.0%}"])
     if record.state == "running":
-        found.append(["state", "did not end: this is what was saved last"])
+        found.append(["state", "did not end; this is its last save"])
     elif record.exit_code:
         found.append(["exit code", str(record.exit_code)])
     if record.started:
