@@ -1,7 +1,7 @@
-"""A pipeline rebuilt, stage by stage, from what its Python objects have kept.
+"""Rebuild a pipeline, stage by stage, from what its Python objects have kept.
 
 The new stages get the same traced functions: the same graphs, captures and seeds. A stage that is not listed below
-cannot be rebuilt reliably, and a pipeline that has one is left alone.
+cannot be rebuilt reliably, so a pipeline with such a stage is left alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stoker.tf_internals import datasets
 from stoker.tf_internals.pipelines import functions_reused, nest, shuffle_like
 from stoker.tf_internals.types import Dataset, TensorLike
 
-# Sources that give the same every time and have no state: they are reused.
+# Sources without state that give the same every time: they are reused.
 SOURCES = frozenset(
     {"TensorSlice", "Tensor", "Range", "TextLine", "TFRecord", "FixedLengthRecord", "SparseTensorSlice"}
 )
@@ -40,7 +40,7 @@ class CannotRebuild(Exception):
 
 
 def renew(root: Dataset, visit: Visit | None = None) -> Dataset:
-    """The same pipeline without the state of earlier iterators: shuffles at their first epoch, caches empty.
+    """Return the same pipeline without the state of earlier iterators: shuffles at their first epoch, caches empty.
 
     Args:
         root: the last stage.
@@ -159,5 +159,5 @@ def _deterministic(stage: Dataset) -> str:
 
 
 def seeds(shuffle: Dataset) -> tuple[int, int]:
-    """The two seeds of a shuffle; (0, 0) if it has none."""
+    """Return the two seeds of a shuffle; (0, 0) if it has none."""
     return int(datasets.argument(shuffle, "seed")), int(datasets.argument(shuffle, "seed2"))
