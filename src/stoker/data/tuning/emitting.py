@@ -97,9 +97,7 @@ class Emitter:
         return [self.widen(value, rank) if value.row else value.tensor for value in values]
 
     def widen(self, value: GraphValue, rank: int) -> Tensor:
-        """Return a tensor of elements with dimensions of one inserted after the batch, up to this rank of an
-        element.
-        """
+        """Return a tensor of elements with dimensions of one after the batch, up to this rank of an element."""
         missing = rank - value.rank
         if not missing:
             return value.tensor
