@@ -14,8 +14,7 @@ only if it was measured to be faster and every compared element was equal.
 | effects | the side effects of functions |
 | rates, stage_costs | timing pipelines, and the stages of one |
 | comparing | whether two pipelines give the same elements |
-| batching, emitting, batching_rules, value_rules | turning a function of an element into a function of a batch, with
-proof |
+| batching, emitting, batching_rules, value_rules | making a function of a batch from one of an element, with proof |
 | generators | `from_generator` in chunks |
 | changes | one module for each change |
 | figures | the report |
