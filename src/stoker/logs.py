@@ -1,5 +1,4 @@
-"""The library's only logger, `logging.getLogger("stoker")`: everything that Stoker says without being asked by a
-command.
+"""The library's only logger, `logging.getLogger("stoker")`: everything that Stoker says without being asked to.
 
 By default, each record is one line on stderr, `stoker: ...`. Lines that a training shows between Keras' progress bars
 go through the child logger `stoker.progress` to stdout, as Keras' own lines do. Standard logging changes both:

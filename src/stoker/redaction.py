@@ -117,9 +117,7 @@ def redact_text(text: str) -> str:
 
 
 def redact_arguments(words: Sequence[str]) -> list[str]:
-    """Return the arguments of a program without the secrets among them. A value may be in the same word or in the
-    next.
-    """
+    """Return a program's arguments without the secrets among them. A value may be in the same word or in the next."""
     known = _environment_secrets()
     redacted: list[str] = []
     is_value = False
@@ -210,7 +208,5 @@ def _environment_secrets() -> list[str]:
 
 
 def _names_file(value: str) -> bool:
-    """Whether a value such as `/etc/key.json` (GOOGLE_APPLICATION_CREDENTIALS) names a secret's file; that name is no
-    secret.
-    """
+    """Whether a value names a secret's file (GOOGLE_APPLICATION_CREDENTIALS=/etc/key.json): that name is no secret."""
     return value.startswith(("/", "./", "~"))

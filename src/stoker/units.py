@@ -1,6 +1,4 @@
-"""Sizes, times, numbers and foreign text as people read and write them: one form everywhere, sizes in powers of
-1024.
-"""
+"""Sizes, times, numbers and foreign text as people read and write them: one form each, sizes in powers of 1024."""
 
 from __future__ import annotations
 

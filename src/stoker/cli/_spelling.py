@@ -44,9 +44,7 @@ def respell_errors(args: argparse.Namespace) -> Iterator[None]:
 
 @contextmanager
 def print_warnings(args: argparse.Namespace, printer: Callable[[str], None]) -> Iterator[None]:
-    """Print warnings in the words of the command, without the line of code, which means nothing to the command's
-    users.
-    """
+    """Print warnings in the words of the command, without the line of code, which means nothing to its users."""
 
     def show(message: Any, *_place: Any, **_options: Any) -> None:
         printer(respell(str(message), args))
@@ -57,9 +55,7 @@ def print_warnings(args: argparse.Namespace, printer: Callable[[str], None]) -> 
 
 
 def respell(message: str, args: argparse.Namespace) -> str:
-    """Return the message with `--option value` in place of every `argument=value` for which the command has an
-    option.
-    """
+    """Return the message with `--option value` for every `argument=value` for which the command has an option."""
     options = vars(args)
 
     def spell(found: re.Match[str]) -> str:

@@ -27,8 +27,7 @@ def add_options(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def read_token(args: argparse.Namespace, *variables: str) -> str | None:
-    """Return the token, looked up in this order: --token, --token-file, STOKER_TOKEN, the other variables; None if
-    there is none.
+    """Return the token from --token, --token-file, STOKER_TOKEN or the other variables, in this order; else None.
 
     Raises:
         UsageError: the file cannot be read or holds no token, or both options were given.

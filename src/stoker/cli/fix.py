@@ -139,9 +139,7 @@ def _apply_verified(changes: list[FileChange], words: list[str], tolerance: floa
 
 
 def _keep_gain(run_id: str, changes: list[FileChange], speedup: float) -> None:
-    """Record the measured speed-up as the price of the repair, so that the report and `stoker check` show the same
-    number.
-    """
+    """Record the measured speed-up as the price of the repair: the report and `stoker check` show the same number."""
     try:
         verified.keep_gain(run_id, changes, speedup)
     except (RecordError, OSError) as error:

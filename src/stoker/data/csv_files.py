@@ -326,9 +326,7 @@ class CsvFiles(FileSource):
         return "" if found is None else f", row {found[0]:,}"
 
     def _finds_lone_returns(self, path: Path) -> bool:
-        """Find out whether carriage returns in cells may have broken the rows. From then on, they stay in their
-        cells.
-        """
+        """Find out whether carriage returns in cells may have broken the rows. If so, they now stay in their cells."""
         if path in self._stand_ins:
             return False
         with self._bytes(path) as stream:

@@ -275,9 +275,7 @@ def view(values: pa.Array, gap: float = 0) -> Array:
 
 
 def characters(values: pa.Array) -> tuple[Array, Array]:
-    """Return the code points of all strings, as bytes if all are below 256 and else as int32; and where each string
-    ends.
-    """
+    """Return the code points of all strings (bytes if all are below 256, else int32), and where each string ends."""
     values = values.cast(pa.large_string()).fill_null("")
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     buffer = values.buffers()[2]

@@ -74,9 +74,7 @@ class JsonLines(FileSource):
         ]
 
     def _explain_doubt(self, path: Path, column: Column, sample: pa.Array) -> str:
-        """Return the message that refuses whole numbers beyond int64, which floats would round; empty if there are
-        none.
-        """
+        """Return the message that refuses whole numbers beyond int64, which floats would round; empty without any."""
         if not pa.types.is_floating(sample.type) or (pc.max(pc.abs(sample)).as_py() or 0) < 2.0**63:
             return ""
         value, row = self._find_misfit(path, replace(column, kind="whole"))

@@ -270,9 +270,7 @@ class LenientTable:
 
 
 def _decode_categories(block: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """Return the block with its categories as plain text: their dictionaries would still list the values of dropped
-    rows.
-    """
+    """Return the block with its categories as plain text: their dictionaries would still list dropped rows' values."""
     values = block.column(name)
     if not pa.types.is_dictionary(values.type):
         return block

@@ -113,9 +113,7 @@ class Order:
         return tf.range(first, tf.minimum(last, self.own)) * self.shard[1] + self.shard[0]
 
     def tables(self, purpose: str, key: Tensor, count: int) -> tuple[Tensor, ...]:
-        """Return, in a graph, a permutation of `count` things for `permute`, from the seed, the purpose and the epoch's
-        key.
-        """
+        """Return, in a graph, a permutation of `count` things for `permute`, by the seed, purpose and epoch's key."""
         return make_tables(int(self._digest(purpose)[0]), key, count)
 
     def words(self, purpose: str, key: Tensor) -> Tensor:
@@ -203,9 +201,7 @@ class Order:
         return self._set_length(made).prefetch(AHEAD)
 
     def passes(self, epoch: Callable[[Tensor], Dataset]) -> Dataset:
-        """Return a dataset of which every pass is the dataset that `epoch` makes from the epoch's key, with `steps`
-        elements.
-        """
+        """Return a dataset of which every pass is what `epoch` makes from the epoch's key, with `steps` elements."""
         return self._set_length(self._derive_from_key(epoch, self.shuffle))
 
     def _derive_from_key(self, epoch: Callable[[Tensor], Dataset], random: bool) -> Dataset:

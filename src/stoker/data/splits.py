@@ -118,8 +118,7 @@ def _check_steps(order: Order) -> Order:
 def make_datasets(
     parts: list[Order], make: Callable[[Order], Dataset], features: object = None, *, divisible: bool = True
 ) -> Dataset | tuple[Dataset, ...]:
-    """Return the dataset of each part, with the attributes `rows`, `features`, `class_names`, `labels` and
-    `for_worker`.
+    """Return the dataset of each part, with attributes `rows`, `features`, `class_names`, `labels` and `for_worker`.
 
     Args:
         parts: the orders of their rows.

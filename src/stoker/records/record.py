@@ -34,7 +34,7 @@ ACCOUNTS = (
 
 @dataclass(frozen=True)
 class Device(Section):
-    """The accelerator on which the program ran. `busy` is the share of the stepping time in which it had work, if
+    """The accelerator on which the program ran; `busy` is the share of the stepping time in which it had work, if
     known.
     """
 

@@ -361,9 +361,7 @@ class Tables(Section):
 
     @classmethod
     def from_rows(cls, tables: Mapping[str, list[Any]]) -> Tables:
-        """Build tables from rows by name. A table without a field here is written and read back as plain JSON, in
-        `extra`.
-        """
+        """Build tables from rows by name. A table without a field here is written as plain JSON, in `extra`."""
         known = {f.name for f in fields(cls)} - {EXTRA}
         extra = {name: [plain(row) for row in rows] for name, rows in tables.items() if name not in known}
         return cls(**{name: rows for name, rows in tables.items() if name in known}, extra=extra)

@@ -26,9 +26,7 @@ def plain(value: object) -> Any:
 
 @cache
 def _writer(annotation: Any) -> Writer | None:
-    """Return the function that makes a value of this type plain, made once per type; None if such values are already
-    plain.
-    """
+    """Return the function that makes values of this type plain, made once per type; None if they are plain already."""
     if dataclasses.is_dataclass(annotation):
         return _dataclass(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)

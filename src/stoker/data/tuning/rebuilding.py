@@ -55,7 +55,7 @@ def renew(root: Dataset, visit: Visit | None = None) -> Dataset:
 
 
 def make_comparable(root: Dataset) -> Dataset:
-    """Return a renewed pipeline with a fixed order: shuffles without a seed get one, and parallel stages keep their
+    """Return a renewed pipeline in a fixed order: shuffles without a seed get one, and parallel stages keep their
     order.
     """
 

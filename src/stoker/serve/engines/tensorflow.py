@@ -75,9 +75,7 @@ def xla(known: Bundle) -> Run:
 
 
 def session(known: Bundle, executor: str) -> Run:
-    """Run the SavedModel in a session. `executor` names TensorFlow's other executor, or is "" for the session's own
-    threads.
-    """
+    """Run the SavedModel in a session. `executor` names TensorFlow's other executor; "" uses the session's threads."""
     options = tf.compat.v1.ConfigProto()
     options.gpu_options.allow_growth = True
     options.experimental.executor_type = executor

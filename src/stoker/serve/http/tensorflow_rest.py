@@ -91,9 +91,7 @@ def predict(request: HttpRequest, version: Version, settings: ServerSettings) ->
 
 
 def _csv_rows(body: bytes, settings: ServerSettings, *, judged: bool) -> list[dict[str, object]]:
-    """Read the rows of a CSV file with a header. A table's are `judged` as in training: totals at the end are
-    dropped.
-    """
+    """Read the rows of a CSV file with a header. A table's are `judged` as in training: a last total is dropped."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -158,9 +158,7 @@ class ServedModels:
         return found
 
     def version(self, name: str, number: str | None = None, label: str | None = None) -> Version:
-        """Return one version, by number or label ("latest", "stable", "previous"); raise RequestError if there is
-        none.
-        """
+        """Return a version by number or label ("latest", "stable", "previous"); raise RequestError if there is none."""
         numbered = self._versions.get(name)
         if number is None and label is None and numbered:
             return numbered[max(numbered)]

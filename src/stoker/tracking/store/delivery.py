@@ -44,9 +44,7 @@ class Delivery:
         self._has_warned = False
 
     def make_successor(self) -> Delivery:
-        """Return another delivery of everything unsent, for a thread that cannot wait for the one using this
-        delivery.
-        """
+        """Return another delivery of everything unsent, for a thread that cannot wait until this one is free."""
         late = Delivery(self._address, self._writer, self._open_runs)
         late.unsent, late._number = list(self.unsent), self._number
         late.spool = spool.Spool(self._address, f"{self._writer}.late")

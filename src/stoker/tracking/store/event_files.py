@@ -192,7 +192,7 @@ _CRC = _make_crc_table()
 
 
 def _compute_checksum(data: bytes) -> int:
-    """CRC-32C, masked as the format requires."""
+    """Return the CRC-32C, masked as the format requires."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _CRC[(crc ^ byte) & 0xFF] ^ crc >> 8

@@ -11,9 +11,7 @@ JsonObject: TypeAlias = dict[str, Any]
 
 
 def dump_compact(value: object) -> str:
-    """Return compact JSON, the same text for the same value; numbers that are not finite become words ("nan",
-    "inf").
-    """
+    """Return compact JSON, the same for equal values; numbers that are not finite become words ("nan", "inf")."""
     return json.dumps(
         make_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )

@@ -72,7 +72,7 @@ class RunRow:
         return None if end is None else max(0.0, float(end) - float(self.started))
 
     def to_dict(self) -> dict[str, object]:
-        """Everything about the run, as plain values."""
+        """Return everything about the run, as plain values."""
         return {**asdict(self), "seconds": self.seconds}
 
 
