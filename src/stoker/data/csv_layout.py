@@ -24,7 +24,7 @@ def guess_separator(text: str, given: str) -> str:
     if lines and is_separator_line(lines[0]) and len(lines[0].strip()) == len("sep=;"):
         return lines[0].strip()[-1]
     found = {sign: fit for sign in (given, *_SEPARATORS) if (fit := _fit(lines, sign)) is not None}
-    # The earliest header, then the given one, then the most fields.
+    # The earliest header wins, then the given separator, then the most fields.
     return min(found, key=lambda sign: (found[sign][0], sign != given, -found[sign][1]), default=given)
 
 

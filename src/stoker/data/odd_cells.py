@@ -80,7 +80,7 @@ class OddCells:
 
     @property
     def _spelling(self) -> str:
-        """Return the value of `missing=` that names the first few."""
+        """The value of `missing=` that names the first few."""
         return repr(self.texts[0]) if len(self.texts) == 1 else repr(list(self.texts[:_NAMED]))
 
 

@@ -127,7 +127,7 @@ class Order:
 
     @cached_property
     def _split(self) -> tuple[Tensor, ...]:
-        """Return the permutation whose first rows are held out."""
+        """The permutation whose first rows are held out."""
         with tf.init_scope(), tf.device("CPU"):
             return self.tables("split", tf.zeros([2], tf.int64), self.rows)
 

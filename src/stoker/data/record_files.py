@@ -70,7 +70,7 @@ def tfrecord(
     if label is not None:
         check_known(list(spec), label, "label")
     rows = _count_records(files, compression, spec, features is not None, cache)
-    # Every epoch reads the files themselves.
+    # Check all files, as every epoch reads them with a single compression.
     if len({_compression(path) for path in arriving(files)}) > 1:
         raise _refuse_mixture(files)
     batch_size, seed, shard = check_sizes(batch_size, seed, shard)

@@ -69,7 +69,7 @@ class StoreEntry:
 
     @property
     def size(self) -> int:
-        """Return how many values the array holds."""
+        """How many values the array holds."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 

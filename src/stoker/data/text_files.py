@@ -104,7 +104,7 @@ class TextColumn:
 
 
 def _content(path: str) -> bytes:
-    # Making a `Path` of the path would take as long as reading the file.
+    # Making a `Path` from the string would take as long as reading the file.
     try:
         with open(path, "rb") as file:
             return file.read()

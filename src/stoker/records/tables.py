@@ -368,10 +368,10 @@ class Tables(Section):
 
     @property
     def sums(self) -> WindowSums:
-        """Return what the profiler's windows saw; empty if there were none."""
+        """What the profiler's windows saw; empty if there were none."""
         return self.windows[0] if self.windows else WindowSums()
 
     @property
     def stepping_phase(self) -> SteppingRow | None:
-        """Return the phase that a replay replays; None for a run without steps."""
+        """The phase that a replay replays; None for a run without steps."""
         return self.stepping[0] if self.stepping else None

@@ -62,7 +62,7 @@ Description = dict[str, Any]
 
 
 class FileHash(TypedDict):
-    """A file of a bundle."""
+    """The length and the hash of a file in a bundle."""
 
     bytes: int
     sha256: str

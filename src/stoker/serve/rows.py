@@ -250,7 +250,7 @@ def _plain(field: Field, value: object) -> Array:
     numpy = getattr(value, "numpy", None)  # an eager tensor
     try:
         if field.dtype == "string" and not callable(numpy):
-            return np.array(value, dtype=object)  # bytes keep their zeros
+            return np.array(value, dtype=object)  # bytes keep their trailing zeros
         found = np.asarray(numpy() if callable(numpy) else value)
         # NumPy has turned numbers among texts into texts; the error must name the number.
         return (

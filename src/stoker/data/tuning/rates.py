@@ -17,7 +17,7 @@ Step = Callable[[Nest], object]
 BEYOND_DOUBT = 2.0
 # A gain this clear is worth more processor time per element; a smaller one is not.
 _CLEAR, _NOT_DEARER = 1.3, 0.95
-# How much longer the rounds of the final measurement are: it predicts the rate for hours.
+# How much longer the rounds of the final measurement are, as it predicts the rate for hours.
 _LONGER = 1.5
 
 

@@ -36,7 +36,7 @@ class Settings:
     encoding: str = "utf8"  # the encoding of a CSV file
     missing: tuple[str, ...] = ()  # texts that stand for missing values
     types: tuple[tuple[str, str], ...] = ()  # kinds of columns, such as ("day", "date")
-    lenient: bool = True  # read units, currencies and any form of date; what cannot be read is missing
+    lenient: bool = True  # read units, currencies and any form of date; a cell that cannot be read is missing
     left_out: tuple[tuple[str, str], ...] = ()  # columns left out of training, and why, for the report
     columns: tuple[str, ...] | None = None  # columns to learn from, with the target; None for all
     classes: bool = False  # the target is a class, not a number

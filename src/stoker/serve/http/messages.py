@@ -27,7 +27,7 @@ class HttpRequest(Inquiry):
 
 @dataclass(slots=True)
 class HttpResponse:
-    """What the client gets."""
+    """The response that the client gets."""
 
     status: int
     body: bytes

@@ -23,7 +23,7 @@ _ENCODED: Schema = {
     "additionalProperties": False,
 }
 _WHOLE = re.compile(r"(u?)int(\d+)")
-# Where the components of the document are.
+# The place of the components in the document.
 _COMPONENTS = "#/components/schemas/"
 
 

@@ -142,7 +142,7 @@ def choose_outputs(
     """Choose the outputs to give: all, if the request names none.
 
     Raises:
-        RequestError: there is no such output, its type is not one of the protocol's, or it has fewer classes.
+        RequestError: there is no such output, the protocol lacks its type, or the number of classes is invalid.
     """
     by_name = {field.name: field for field in fields}
     chosen = []

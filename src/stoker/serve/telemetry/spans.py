@@ -76,8 +76,8 @@ class SpanMaker:
     def _trace_call(self, parent: Span, put_at: float, call: BatchCall) -> None:
         """Add spans for the queue, the batch and the engine, one after the other.
 
-        A batch answers requests of different traces. The trace of the first request has the batch's span; the others
-        link to it.
+        A batch answers requests of different traces. Its span in the first one is the batch itself; the spans in the
+        others link to that one.
         """
         below = set_span_in_context(parent, Context())
         engine_began = call.engine_began or call.began  # joining the rows may have failed

@@ -24,7 +24,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Differences:
-    """What was changed, by section, and the outcome: series, speeds and accounts that both runs have."""
+    """What changed, by section, and the outcome: series, speeds and accounts that both runs have."""
 
     a: str
     b: str
