@@ -137,7 +137,7 @@ def redact_arguments(words: Sequence[str]) -> list[str]:
 
 
 def redact(value: Any) -> Any:
-    """Return plain values (dicts, lists, text, numbers) without the secrets in them, or those under a secret name."""
+    """Return plain values (dicts, lists, text, numbers) without secrets, in text or under a secret name."""
     return _redact_value(value, _environment_secrets())
 
 
@@ -208,5 +208,5 @@ def _environment_secrets() -> list[str]:
 
 
 def _names_file(value: str) -> bool:
-    """Whether a value names a secret's file (GOOGLE_APPLICATION_CREDENTIALS=/etc/key.json): that name is no secret."""
+    """Whether a value is the path of a secret's file (GOOGLE_APPLICATION_CREDENTIALS), which is not secret itself."""
     return value.startswith(("/", "./", "~"))

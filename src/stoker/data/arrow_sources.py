@@ -42,8 +42,7 @@ def conform_blocks(
         columns: the wanted columns.
         where: the file, frame or query, for messages.
         missing: texts that stand for missing values.
-        keep_codes: keep categories that are already encoded, as they are in a frame, although those may list values
-            that no row has.
+        keep_codes: keep categories that are already encoded. Those of a frame may include values that no row has.
     """
     row = 0
     for block in blocks:

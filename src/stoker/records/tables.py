@@ -53,7 +53,7 @@ class TraceRow(AtSite):
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionRow(AtSite):
-    """A compiled function that was called; `first_calls_s` is how much longer its first calls took than later ones."""
+    """A compiled function that was called; `first_calls_s` is how much longer its first calls took than usual ones."""
 
     calls: int
     seconds: float
@@ -204,8 +204,8 @@ class WindowSums:
     graph_input_ns: int = 0
     # The part of `graph_ns` in which the graph only waited for an exchange with other workers.
     graph_communication_ns: int = absent(0)
-    # The part of `graph_ns` in which kernels ran; the number of calls; and `graph_ns` if all calls had been as quick as
-    # the quickest.
+    # The part of `graph_ns` in which kernels ran; the number of calls; and `graph_busy_ns` if all calls had been as
+    # quick as the quickest.
     graph_busy_ns: int = 0
     graph_calls: int = 0
     graph_quick_ns: int = 0

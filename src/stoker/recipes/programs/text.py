@@ -48,7 +48,7 @@ class Settings:
 
 
 def read(settings: Settings) -> list[tf.data.Dataset]:
-    """Read training texts as word ids, the same as strings, validation and test texts."""
+    """Read the training texts as word ids and as strings, the validation texts and the test texts."""
     divided = settings.group or settings.time_column
     options: dict[str, Any] = {
         "batch_size": settings.batch_size,

@@ -89,7 +89,7 @@ def compare_answers(
         raise IncomparableError("there are no answers to compare")
     deciding = [outputs[LABEL]] if LABEL in outputs else list(outputs.values())
     changed = [one.changed for one in deciding]
-    if len({len(one) for one in changed}) > 1:  # nor must its outputs have one value for each row
+    if len({len(one) for one in changed}) > 1:  # nor do its outputs need a value for each row
         changed = [np.array([any(one.any() for one in changed)])]
     return AnswerChanges(outputs, np.any(changed, axis=0))
 
