@@ -153,7 +153,7 @@ __all__ = [
 ]
 
 __getattr__ = import_when_used(__name__, _HOMES)
-# TensorFlow reads where before the first line that uses Stoker.
+# TensorFlow reads the place before the first line that uses Stoker runs.
 keep_compilations()
 
 

@@ -1,9 +1,9 @@
-"""What TensorFlow prints about itself while it loads, and how Stoker's own commands leave it out.
+"""What TensorFlow prints about itself while it loads, and how Stoker's own commands hide it.
 
 `TF_CPP_MIN_LOG_LEVEL` does not reach the lines that TensorFlow logs before its logging is set up, so those are
 filtered from stderr. `stoker run` never does this: there, stderr belongs to the user's program.
 
-As a program, this file is the filter. It imports nothing of Stoker and so starts at once.
+Run as a program, this file is the filter. It imports nothing of Stoker, so it starts at once.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _CHATTER = re.compile(
     r"(?:oneDNN custom operations are|cpu_feature_guard\.cc|Unable to register cu|already registered"
     r"|Memory patch applied)"
 )
-# The filter ends with its input. Only a process that TensorFlow started while it loaded could hold that open.
+# The filter ends when its input does. Only a process that TensorFlow started while it loaded could hold that open.
 _LAST_LINES_S = 5.0
 
 
 def is_chatter(line: str) -> bool:
-    """Whether this line is TensorFlow talking about itself, with nothing for the reader to act on."""
+    """Whether this line is TensorFlow talking about itself, with nothing that the reader could act on."""
     return _CHATTER.match(line) is not None
 
 
@@ -37,8 +37,8 @@ def is_chatter(line: str) -> bool:
 def quiet_tensorflow() -> Iterator[None]:
     """Import TensorFlow in this block to keep its chatter off stderr. All other lines are shown.
 
-    Whoever sets TF_CPP_MIN_LOG_LEVEL to 0 sees everything. Python looks for no garbage in the block: looking through
-    all that is being loaded, again and again, would take a fifth of the time.
+    Users who set TF_CPP_MIN_LOG_LEVEL to 0 see everything. Garbage collection is off in the block: searching everything
+    that is being loaded again and again would take a fifth of the time.
     """
     shows_all = os.environ.setdefault(LEVEL, "3") == "0" or sys.stderr is None
     if "tensorflow" in sys.modules:
@@ -64,7 +64,7 @@ def _pause_collection() -> Iterator[None]:
 def _filter_stderr() -> Iterator[None]:
     sys.stderr.flush()
     stderr = os.dup(2)
-    # In a process of its own the filter still delivers the last words of a TensorFlow that aborts.
+    # As a process of its own, the filter still delivers the last words of a TensorFlow that aborts.
     command = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(__file__)]
     lines = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stderr, start_new_session=True)
     assert lines.stdin is not None

@@ -1,8 +1,9 @@
-"""XLA's compilations, kept between processes: where this process has TensorFlow put them.
+"""Keep XLA's compilations between processes: choose the place where TensorFlow puts those of this process.
 
-TensorFlow reads the place from a variable when it starts, which is before anybody knows what will be compiled. So
-importing Stoker names a directory of this process's own there, and nothing else; the trainer fills it with what earlier
-processes compiled for the same loops, and takes what is new (`train/execution/kept_compilations.py`).
+TensorFlow reads the place from an environment variable when it starts, which is before anybody knows what will be
+compiled. So importing Stoker only names a directory of this process's own in that variable. The trainer fills the
+directory with what earlier processes compiled for the same loops, and collects what is new
+(`train/execution/kept_compilations.py`).
 
 `keep-compilations = false` in `[tool.stoker]` of pyproject.toml, or `STOKER_KEEP_COMPILATIONS=0`, switches it off.
 """
@@ -21,19 +22,19 @@ VARIABLE = "TF_XLA_FLAGS"
 SWITCH = "STOKER_KEEP_COMPILATIONS"
 KEY = "keep-compilations"
 _DIRECTORY = "--tf_xla_persistent_cache_directory="
-# Only what runs on processors: of a GPU's nothing has been tried.
+# Keep only compilations for processors: those for GPUs have never been tried.
 _DEVICES = "--tf_xla_persistent_cache_device_types=CPU"
 _PROCESSES = "processes"
 # On a disk that is nearly full, TensorFlow could not write, and training would fail.
 _LEAST_FREE = 1 << 30
-# How the commands were started, which start programs and compile nothing themselves.
+# Names under which Stoker's commands are started; they run programs but compile nothing themselves.
 _COMMANDS = ("-m", "stoker", "tensorflow_model_server", "__main__.py")
 
 _own: Path | None = None
 
 
 def root() -> Path:
-    """The directory of all compilations that are kept."""
+    """Return the directory of all kept compilations."""
     return user_cache("compilations")
 
 
@@ -59,17 +60,17 @@ def name_directory() -> None:
         return
     _own = place / _PROCESSES / f"{os.getpid()}-{os.urandom(4).hex()}"
     os.environ[VARIABLE] = " ".join([*words, f"{_DIRECTORY}{_own}", _DEVICES])
-    # TensorFlow makes it if anything is compiled.
+    # TensorFlow makes the directory if it compiles anything.
     atexit.register(_remove_own, os.getpid(), _own)
 
 
 def own_directory() -> Path | None:
-    """Where TensorFlow puts what XLA compiles in this process; None if nothing is kept, or in a forked child."""
+    """Return where TensorFlow puts what XLA compiles in this process; None if nothing is kept, or in a forked child."""
     return _own if _own is not None and _own.name.startswith(f"{os.getpid()}-") else None
 
 
 def other_flags() -> str:
-    """What the user has in TensorFlow's variable."""
+    """Return the user's own flags in TensorFlow's variable."""
     return " ".join(word for word in os.environ.get(VARIABLE, "").split() if not _is_ours(word))
 
 
@@ -80,7 +81,7 @@ def _is_ours(word: str) -> bool:
 
 
 def _is_wanted() -> bool:
-    """Not in commands, in a program that `stoker run` measures, in tests, or where it was switched off."""
+    """Whether to keep compilations: not in commands, tests, programs that `stoker run` measures, or if switched off."""
     started_as = os.path.basename(next(iter(getattr(sys, "argv", [])), ""))
     measured = "STOKER_RUN" in os.environ and "STOKER_EVENTS" not in os.environ
     if started_as in _COMMANDS or measured or "pytest" in sys.modules:

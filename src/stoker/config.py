@@ -1,4 +1,4 @@
-"""`[tool.stoker]` in pyproject.toml and the command line's flags, as one frozen Config."""
+"""`[tool.stoker]` in pyproject.toml and the command line's flags, as one frozen `Config`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SEVERITIES = ("info", "warning", "error")
 
 @dataclass(frozen=True)
 class Config:
-    """Which kinds are reported, where, and which of them fail a check; the user's own device profiles."""
+    """Which kinds of stalls are reported, where, and which of them fail a check; and the user's own device profiles."""
 
     root: Path = Path()
     select: tuple[str, ...] = ()
@@ -37,11 +37,11 @@ class Config:
     exclude: tuple[str, ...] = ()
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
     fail_on: str = "error"
-    # As written, by name: the software GPU checks them when one is used.
+    # By name, as written: the software GPU checks a profile when it is used.
     device_profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # The URL of the store, or "off"; "" for the default.
     store: str = ""
-    # Whether what XLA compiles is kept for later processes.
+    # Whether XLA's compilations are kept for later processes.
     keep_compilations: bool = True
 
     def reports(self, kind: str, code: str, file: str) -> bool:
@@ -74,18 +74,18 @@ class Config:
 
 
 def _names_stall(names: Sequence[str], kind: str, code: str) -> bool:
-    """Whether the names include a stall: by slug, code or start of a code (`STK3` is all of the input family)."""
+    """Whether the names include a stall: by slug, code or start of a code (`STK3` is the whole input family)."""
     return any(name == kind or code.startswith(name) or name == "ALL" for name in names)
 
 
 def load(root: Path, is_known: Callable[[str], bool] | None = None) -> Config:
-    """The project's configuration, or the defaults if it has none.
+    """Return the project's configuration, or the defaults if it has none.
 
     `is_known` says whether a name in `select`, `ignore` or `per-file-ignores` means a kind. Commands that report no
-    kinds pass none, and the names are not checked.
+    kinds leave it out, so the names are not checked.
 
     Raises:
-        UsageError: pyproject.toml is damaged, or the section says something that makes no sense.
+        UsageError: pyproject.toml is damaged, or a setting in the section makes no sense.
     """
     path = root / "pyproject.toml"
     if not path.is_file() or "tool.stoker" not in path.read_text(encoding="utf-8", errors="replace"):
@@ -153,10 +153,10 @@ def _strings(value: object, where: str) -> list[str]:
 
 
 def names(value: object, where: str, is_known: Callable[[str], bool] | None) -> tuple[str, ...]:
-    """Kinds, codes or families, checked by `is_known`.
+    """Return kinds, codes or families, checked by `is_known`.
 
     Raises:
-        UsageError: one of them is not known.
+        UsageError: one of them is unknown.
     """
     given = _strings(value, where)
     for name in given:
@@ -166,7 +166,7 @@ def names(value: object, where: str, is_known: Callable[[str], bool] | None) -> 
 
 
 def severity(value: object, where: str) -> str:
-    """A severity, checked.
+    """Check a severity, and return it.
 
     Raises:
         UsageError: there is no such severity.

@@ -1,4 +1,4 @@
-"""Names that will be removed: they keep working for at least one minor version and say in one line what to use instead.
+"""Names that will be removed. They work for at least one more minor version, and say in one line what to use instead.
 
     def old_name(...):
         deprecation.warn("stoker.old_name", "stoker.new_name", removed_in="0.4")
@@ -12,10 +12,10 @@ import warnings
 
 
 def describe(old: str, new: str, removed_in: str) -> str:
-    """The line shown to everyone who uses the old name."""
+    """Return the line shown to everyone who uses the old name."""
     return f"{old} is deprecated and will be removed in Stoker {removed_in}: use {new}"
 
 
 def warn(old: str, new: str, removed_in: str) -> None:
-    """Warn at the line that called the function which calls this."""
+    """Warn at the line that called the function that calls this one."""
     warnings.warn(describe(old, new, removed_in), DeprecationWarning, stacklevel=3)

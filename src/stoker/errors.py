@@ -1,4 +1,4 @@
-"""The errors Stoker shows to people: one line that says what was wrong and what to do, never a traceback."""
+"""The errors that Stoker shows to people: one line that says what was wrong and what to do, never a traceback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class StokerError(Exception):
-    """Base of all errors meant for the user: the command line prints the message, exits with `exit_code`."""
+    """Base of all errors for the user. The command line prints the message and exits with `exit_code`."""
 
     exit_code = 2
 
@@ -20,17 +20,17 @@ class UsageError(StokerError):
 
 
 class RecordError(StokerError):
-    """A saved record is missing, damaged, or of a schema this version cannot read."""
+    """A saved record is missing, damaged, or of a schema that this version cannot read."""
 
 
 class ArgumentError(StokerError, ValueError):
-    """A call of the Python API got a value it cannot work with; code that expects `ValueError` catches it."""
+    """A call of the Python API got a value that it cannot use. Code that expects `ValueError` catches it."""
 
 
 class UnavailableError(ArgumentError):
-    """An argument is fine, but what it names cannot be used now: a port that is taken, a server that does not answer.
+    """An argument is valid, but what it names cannot be used now: a port is taken, a server does not answer.
 
-    Unlike any other `ArgumentError` it may be gone after a restart.
+    Unlike other `ArgumentError`s, this one may be gone after a restart.
     """
 
 
@@ -39,7 +39,7 @@ class CheckpointError(StokerError, RuntimeError):
 
 
 def find_nearest(word: str, known: Iterable[str], least_alike: float = 0.6) -> str | None:
-    """The known word most similar to this one, ignoring case; None if none is similar."""
+    """Return the known word most similar to this one, ignoring case; None if none is similar."""
     import difflib
 
     by_small_letters: dict[str, str] = {}
@@ -50,12 +50,12 @@ def find_nearest(word: str, known: Iterable[str], least_alike: float = 0.6) -> s
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown word: the nearest known one, if any is near."""
+    """Return the end of a message about an unknown word: the nearest known word, if any is near."""
     near = find_nearest(word, known)
     return f": did you mean {near!r}?" if near else ""
 
 
-# Which extra brings a package.
+# The extra that installs each package.
 _EXTRAS = {
     "tensorflow": "cpu",
     "keras": "cpu",
@@ -73,7 +73,7 @@ _EXTRAS = {
 
 
 def name_extra(what: str, error: ModuleNotFoundError) -> StokerError | None:
-    """The line for a package that is not installed; None if no extra of Stoker's would bring it."""
+    """Return the line for a package that is not installed; None if none of Stoker's extras would install it."""
     package = (error.name or "").partition(".")[0]
     extra = _EXTRAS.get(package)
     if extra is None:
@@ -94,19 +94,20 @@ def whole_number(name: str, value: Any, least: int | None = None, most: int | No
     return number
 
 
-# A `Path` of an address has one slash less. Then only these count as schemes, since a directory may end in a colon.
+# A `Path` made from an address has one slash less. Then only these count as schemes, since a directory may end in a
+# colon.
 _SCHEMES = "s3|s3a|s3n|gs|gcs|hdfs|az|abfs|abfss|adl|wasb|wasbs|oss|file|http|https|ftp|sftp|ssh|dbfs"
 _ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*)://|({_SCHEMES}):/", re.IGNORECASE)
 
 
 def check_local_path(path: Any) -> None:
-    """Refuse the address of a bucket or a server where a path belongs: `s3://bucket` would be a folder named `s3:`.
+    """Refuse the address of a bucket or a server in place of a path: `s3://bucket` would become a folder named `s3:`.
 
     Args:
-        path: of a file or a directory; anything but text and paths is let pass, for others to refuse.
+        path: the path of a file or a directory. Anything but text and paths passes, for the caller to refuse.
 
     Raises:
-        ArgumentError: it is an address.
+        ArgumentError: the path is an address.
     """
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else ""
     found = _ADDRESS.match(os.fsdecode(text))

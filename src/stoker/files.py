@@ -1,7 +1,7 @@
-"""Where Stoker keeps its files, and how it writes one: whole, or not at all.
+"""Where Stoker keeps its files, and how it writes one: completely or not at all.
 
-Everything a project's runs leave is below `.stoker` in the directory they were started from (for `stoker check`, in the
-project's).
+Everything that a project's runs leave behind is below `.stoker`, in the directory from which they were started (for
+`stoker check`, in the project's directory).
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import BinaryIO
 
 HOME = Path(".stoker")
-# What only its owner may read and write.
+# The modes of what only its owner may read and write.
 _PRIVATE_DIRECTORY, _PRIVATE_FILE = 0o700, 0o600
-# Records of runs, and the profiler's events beside them.
+# Records of runs, with the profiler's events beside them.
 RUNS = HOME / "runs"
-# Logs of the workers of `stoker launch`, a directory a job.
+# Logs of the workers of `stoker launch`, with a directory for each job.
 JOBS = HOME / "jobs"
-# What the trainer decided by measuring.
+# The trainer's decisions, made by measuring.
 PLANS = HOME / "plans"
-# Results of `stoker check` for files that did not change.
+# Results of `stoker check` for files that have not changed.
 CACHE = HOME / "cache"
 
 
 def user_cache(subject: str) -> Path:
-    """The directory that all projects share: `STOKER_CACHE_DIR`, or `stoker` in the user's cache directory."""
+    """Return the directory that all projects share: `STOKER_CACHE_DIR`, or `stoker` in the user's cache directory."""
     own = os.environ.get("STOKER_CACHE_DIR")
     if own:
         return Path(own) / subject
@@ -36,27 +36,27 @@ def user_cache(subject: str) -> Path:
 
 
 def make_private_directory(path: Path) -> None:
-    """Make a directory with the parents it lacks; what is made here is open to its owner only.
+    """Make a directory and its missing parents. Only their owner can open those that are made here.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the directory cannot be made.
     """
     if path.is_dir():
         return
     make_private_directory(path.parent)
-    # Another process may be quicker; a file in its place is an error.
+    # Another process may be quicker. A file in the directory's place is an error.
     path.mkdir(mode=_PRIVATE_DIRECTORY, exist_ok=True)
 
 
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
-    """An `opener` for `open`: a file that it makes can be read and written by its owner only."""
+    """An `opener` for `open`: only its owner can read and write a file that it creates."""
     return os.open(path, flags, _PRIVATE_FILE)
 
 
 def tighten(path: Path) -> bool:
-    """Close an existing file to everybody but its owner; return whether it was open to others.
+    """Take the permissions for an existing file away from everybody but its owner. Return whether others had any.
 
-    What belongs to somebody else stays as it is: only its owner can change that.
+    A file that belongs to somebody else stays as it is, because only its owner can change its permissions.
     """
     try:
         status = path.stat()
@@ -69,12 +69,12 @@ def tighten(path: Path) -> bool:
 
 
 def write_atomically(path: Path, data: bytes | str, *, durable: bool = False, private: bool = False) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part of it; text is UTF-8.
+    """Write a file so that a reader sees the old content or the new, never a part of it. Text is written as UTF-8.
 
-    `durable` waits until it would survive a power cut; `private` is for its owner only.
+    `durable` waits until the file would survive a power cut; `private` makes it readable only to its owner.
 
     Raises:
-        OSError: it cannot be written; the old content is untouched, and nothing is left beside it.
+        OSError: the file cannot be written; the old content is untouched, and nothing is left beside it.
     """
     with replacing(path, durable=durable, private=private) as file:
         file.write(data.encode("utf-8") if isinstance(data, str) else data)
@@ -84,21 +84,21 @@ def write_atomically(path: Path, data: bytes | str, *, durable: bool = False, pr
 def replacing(
     path: Path, *, durable: bool = False, private: bool = False, temporary: Path | None = None
 ) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` when the block ends well, with the permissions of the one it replaces.
+    """Yield a file that takes the place of `path` if the block succeeds, with the permissions of the file it replaces.
 
-    With `private`, its owner alone can read and write it, whatever the permissions were. A link stays a link: what it
-    leads to is replaced. `temporary` is where the new content is until then, a hidden neighbour with the number of this
-    process unless said otherwise.
+    With `private`, only its owner can read and write it, whatever the permissions were. A link stays a link: the file
+    that it leads to is replaced. `temporary` is where the new content is until then; by default, a hidden file beside
+    it with the number of this process in its name.
 
     Raises:
-        OSError: as `write_atomically`.
+        OSError: as in `write_atomically`.
     """
     target = Path(os.path.realpath(path))
     beside = temporary or target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with open(beside, "wb", opener=open_private if private else None) as file:
             if private:
-                # One that a killed process has left may be open to others.
+                # A file left by a killed process may be open to others.
                 os.fchmod(file.fileno(), _PRIVATE_FILE)
             yield file
             if durable:
@@ -115,7 +115,7 @@ def replacing(
 
 
 def sync_directory(directory: Path) -> None:
-    """Make a rename or a removal in it survive a power cut."""
+    """Make sure that a rename or a removal in the directory survives a power cut."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,6 +1,6 @@
-"""Names of a package that are imported when they are used, so that importing the package stays quick.
+"""Import names of a package only when they are used, so that importing the package stays quick.
 
-Why not lazy-loader: it is as quick (0.3 ms), but does not say which extra to install when a package is missing.
+Why not lazy-loader? It is as quick (0.3 ms), but does not say which extra to install when a package is missing.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from stoker.errors import name_extra
 def import_when_used(
     package: str, homes: Mapping[str, str], instead: Mapping[str, str] | None = None
 ) -> Callable[[str], Any]:
-    """A `__getattr__` for a package.
+    """Return a `__getattr__` for a package.
 
-    A module that is missing because an extra is not installed becomes one line that names the extra.
+    If a module is missing because an extra is not installed, the error is one line that names the extra.
 
     Args:
-        package: its name.
-        homes: by name, the module that has it; for a module of the package, that module.
-        instead: by missing package, the one whose extra is named.
+        package: the package's name.
+        homes: for each name, the module that defines it; for a module of the package, the module itself.
+        instead: for a missing package, the package whose extra to name.
     """
 
     def find(name: str) -> Any:

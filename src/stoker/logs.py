@@ -1,7 +1,7 @@
-"""The library's one logger, `logging.getLogger("stoker")`: everything Stoker says that no command was asked for.
+"""The library's only logger, `logging.getLogger("stoker")`: everything that Stoker says without being asked to.
 
-By default, each record is one line on stderr, `stoker: ...`. What a training shows between Keras' progress bars goes
-through the child logger `stoker.progress` to stdout, as Keras' own lines do. Standard logging changes both:
+By default, each record is one line on stderr, `stoker: ...`. Lines that a training shows between Keras' progress bars
+go through the child logger `stoker.progress` to stdout, as Keras' own lines do. Standard logging changes both:
 
     logging.getLogger("stoker").setLevel(logging.WARNING)       # no progress
     logging.getLogger("stoker").setLevel(logging.CRITICAL)      # nothing at all
@@ -20,12 +20,12 @@ from contextlib import contextmanager, suppress
 from stoker.units import printable
 
 NAME = "stoker"
-# With `extra=REPLACED`, the next line of progress takes the place of this one. Only for a terminal.
+# With `extra=REPLACED`, the next line of progress replaces this one. For terminals only.
 REPLACED = {"is_replaced": True}
 
 
 class LineHandler(logging.Handler):
-    """Writes a record as one line to whatever stdout or stderr is at that moment; a closed stream is not an error."""
+    """Writes a record as one line to the present stdout or stderr. A closed stream is not an error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,13 +50,13 @@ class LineHandler(logging.Handler):
 
 
 def _prepare_logger() -> logging.Logger:
-    """The logger, with our handler unless the program has configured one already."""
+    """Return the logger, with our handler unless the program has configured one already."""
     logger = logging.getLogger(NAME)
     if not logger.handlers:
         logger.addHandler(LineHandler())
         if logger.level == logging.NOTSET:
             logger.setLevel(logging.INFO)
-        # A program with a handler on the root logger would otherwise show each line twice.
+        # Otherwise, a program with a handler on the root logger would show each line twice.
         logger.propagate = False
     return logger
 
@@ -67,7 +67,7 @@ PROGRESS = logging.getLogger(f"{NAME}.progress")
 
 @contextmanager
 def use_handler(handler: logging.Handler) -> Iterator[None]:
-    """Use `handler` in place of our own, and close it at the end. Handlers that the program has added stay."""
+    """Use `handler` in place of our own, and close it at the end. Handlers that the program added stay."""
     replaced = [one for one in LOGGER.handlers if isinstance(one, LineHandler)]
     for one in replaced:
         LOGGER.removeHandler(one)

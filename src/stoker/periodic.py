@@ -1,4 +1,4 @@
-"""Every so many steps, or every so many seconds: one rule for checkpoints, evaluations and progress bars.
+"""Every N steps, or every N seconds: one rule for checkpoints, evaluations and progress bars.
 
 every = Every(steps=100)
 for step in ...:
@@ -13,7 +13,7 @@ from stoker import clock
 
 
 class Every:
-    """Is it time again? With neither steps nor seconds, never."""
+    """Tells when periodic work is due. With neither steps nor seconds, it never is."""
 
     def __init__(self, *, steps: int | None = None, seconds: float | None = None) -> None:
         self.steps = steps
@@ -21,11 +21,11 @@ class Every:
         self.mark(0)
 
     def mark(self, step: int = 0) -> None:
-        """It was done at this step, now."""
+        """Note that the work was just done, at this step."""
         self._last_step, self._last_ns = step, clock.real_ns()
 
     def due(self, step: int = 0) -> bool:
-        """Whether enough steps, or enough time, have passed since it was last done."""
+        """Whether enough steps, or enough time, have passed since the work was last done."""
         if self.steps is not None and step - self._last_step >= self.steps:
             return True
         if self.seconds is None:
@@ -34,5 +34,5 @@ class Every:
 
 
 def steps_until(step: int, *intervals: int | None) -> int | None:
-    """How many steps until the next multiple of any interval; None without intervals."""
+    """Return how many steps there are until the next multiple of any interval; None without intervals."""
     return min((every - step % every for every in intervals if every), default=None)

@@ -1,4 +1,4 @@
-"""What this process got of the processors, how long its threads waited for one, and how many processors are free.
+"""How much processor time this process got, how long its threads waited for it, and how many processors are free.
 
 Linux counts both for each thread. On systems that do not count, waiting times are zero.
 """
@@ -12,23 +12,23 @@ from typing import NamedTuple
 
 _TASKS = Path("/proc/self/task")
 _MAIN = Path("/proc/self/schedstat")
-# The fourth word is the number of threads that run or could run.
+# In this file, the fourth word is the number of threads that run or could run.
 _LOAD = Path("/proc/loadavg")
 _LOOKS, _BETWEEN_LOOKS_S = 5, 0.004
 
 
 class ProcessorUse(NamedTuple):
-    """Nanoseconds of this process up to now, or between two moments."""
+    """Nanoseconds that this process ran or waited, up to now or between two moments."""
 
-    # On a processor, all threads together.
+    # On a processor, summed over all threads.
     ran: int = 0
-    # Ready to run, but without a processor: the main thread, and all threads together.
+    # Ready to run, but without a processor: the main thread, and the sum over all threads.
     waited: int = 0
     all_waited: int = 0
 
     @classmethod
     def up_to_now(cls) -> ProcessorUse:
-        """Use since the process began. Takes a few microseconds a thread."""
+        """Return the use since the process began. This takes a few microseconds per thread."""
         main = str(os.getpid())
         waits = {}
         try:
@@ -39,25 +39,26 @@ class ProcessorUse(NamedTuple):
         return cls(time.process_time_ns(), waits.get(main, 0), sum(waits.values()))
 
     def since(self, before: ProcessorUse) -> ProcessorUse:
-        """Use from an earlier moment to this one. The waits of ended threads are lost; none is negative."""
+        """Return the use from an earlier moment to this one. The waits of ended threads are lost; none is negative."""
         return ProcessorUse(*(max(0, now - then) for now, then in zip(self, before, strict=True)))
 
     def stretch(self, elapsed: int, cores: int) -> float:
-        """How many times as long something took because other programs had the processors.
+        """Return how many times as long something took because other programs held the processors.
 
-        Threads also wait for processors that others of this process have: other programs had no more than is left.
+        Threads also wait for processors that other threads of this process hold, so other programs can have held only
+        the time that is left.
         """
         left_over = max(0, cores * elapsed - self.ran)
         return 1.0 + min(self.all_waited, left_over) / self.ran if self.ran > 0 else 1.0
 
 
 def main_thread_wait_ns() -> int:
-    """How long the main thread has been ready to run without a processor."""
+    """Return how long the main thread has been ready to run without a processor."""
     return _wait_ns(_MAIN)
 
 
 def _wait_ns(path: Path) -> int:
-    """How long a thread has waited; 0 if it has just ended."""
+    """Return how long a thread has waited; 0 if it has just ended."""
     try:
         return int(path.read_text(encoding="ascii").split()[1])
     except (OSError, IndexError):
@@ -65,10 +66,10 @@ def _wait_ns(path: Path) -> int:
 
 
 def count_free_processors() -> int:
-    """How many processors nobody uses just now, at least one; the caller's own thread does not count as use.
+    """Return how many processors are idle now, at least one; the caller's own thread does not count as use.
 
-    Threads that wait for each other in a loop, as OpenMP's do, lose tens of times as much as they gain where there are
-    more of them than free processors.
+    If there are more threads than free processors, threads that wait for each other in a loop, as OpenMP's do, lose
+    tens of times as much as they gain.
     """
     running = []
     for _ in range(_LOOKS):

@@ -1,9 +1,9 @@
 """Secrets in text: passwords, tokens and keys are replaced before anything is stored or shown.
 
-A secret is recognised by the name it is given under (`--token X`, `api_key=X`, `{"password": X}`), by its place in a
-URL (`postgresql://user:X@host`), by its form (`ghp_...`, `sk-...`, a JWT), or because a variable of the environment
-whose name says so has that value. A password that is passed under an ordinary name, and is in no variable, looks like
-any other word: nothing can recognise it.
+A secret is recognised by the name under which it is given (`--token X`, `api_key=X`, `{"password": X}`), by its place
+in a URL (`postgresql://user:X@host`), by its form (`ghp_...`, `sk-...`, a JWT), or because an environment variable with
+the name of a secret has that value. A password that is passed under an ordinary name, and is in no such variable, looks
+like any other word and cannot be recognised.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 MASK = "***"
 
-# A name is secret if it ends in one of these: `token_file` and `max_tokens` are not.
+# A name is secret if it ends in one of these words: `token_file` and `max_tokens` are not.
 _SECRET_WORDS = frozenset(
     [
         "token",
@@ -54,7 +54,7 @@ _KEY_WORDS = frozenset(
         "shared",
     ]
 )
-# What text models call tokens: `pad_token` is a word of a vocabulary.
+# Names that text models use for tokens: `pad_token` is a word of a vocabulary.
 _VOCABULARY = frozenset(
     [
         "pad",
@@ -74,19 +74,20 @@ _VOCABULARY = frozenset(
         "special",
     ]
 )
-# Variables of the environment may also say it in the middle, as AWS_SECRET_ACCESS_KEY and PGPASSWORD do.
+# Environment variables may also have the word in the middle, as AWS_SECRET_ACCESS_KEY and PGPASSWORD do.
 _SECRET_VARIABLE = re.compile(
     r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY", re.IGNORECASE
 )
-# Shorter values are words that turn up by chance.
+# Shorter values are words that occur by chance.
 _SHORTEST_VALUE = 8
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-# Each of these is linear: no part can match what its neighbour matches, and every repetition has a limit.
+# Each of these patterns is linear: no part can match what its neighbour matches, and every repetition has a limit.
 _URL = re.compile(r"\b([a-zA-Z][a-zA-Z0-9+.-]{0,40}://)([^\s/?#'\"]{1,512})@")
 _NAME = r"[A-Za-z][\w.-]{0,60}?"
 _OPTION = re.compile(rf"(?<![\w-])(--?{_NAME})(?:=| )")
-# As a shell, a query, JSON, YAML or Python has it. Python's `token = next(words)` is not one: there it must be quoted.
+# An assignment in a shell, a query, JSON, YAML or Python. Python's `token = next(words)` is not one: with spaces around
+# the sign, the value must be quoted.
 _ASSIGNMENT = re.compile(rf"(?<![\w.-])({_NAME})(?:[\"']?(?:=|: ?)| = (?=[\"']))")
 _VALUE = re.compile(r"\"[^\"\n]{1,4096}\"|'[^'\n]{1,4096}'|[^\s\"'&,;)\]}]{1,4096}")
 _KNOWN_FORMS = re.compile(
@@ -100,7 +101,7 @@ _SCHEMES_WITH_TOKENS = ("http://", "https://")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what is given under this name is a secret: `--api-key`, `githubToken`, `DB_PASSWORD`."""
+    """Whether a value given under this name is a secret: `--api-key`, `githubToken`, `DB_PASSWORD`."""
     words = [word.lower() for word in _WORD.findall(name[-100:])]
     if not words:
         return False
@@ -111,12 +112,12 @@ def is_secret_name(name: str) -> bool:
 
 
 def redact_text(text: str) -> str:
-    """A text without the secrets in it."""
+    """Return a text without the secrets in it."""
     return _redact_text(text, _environment_secrets())
 
 
 def redact_arguments(words: Sequence[str]) -> list[str]:
-    """The arguments of a program without the secrets among them: the value may be in the word or be the next one."""
+    """Return a program's arguments without the secrets among them. A value may be in the same word or in the next."""
     known = _environment_secrets()
     redacted: list[str] = []
     is_value = False
@@ -136,7 +137,7 @@ def redact_arguments(words: Sequence[str]) -> list[str]:
 
 
 def redact(value: Any) -> Any:
-    """Plain values (dicts, lists, text, numbers) without the secrets in them, also those under a secret name."""
+    """Return plain values (dicts, lists, text, numbers) without secrets, in text or under a secret name."""
     return _redact_value(value, _environment_secrets())
 
 
@@ -159,7 +160,7 @@ def _redact_named(name: Any, value: Any, known: list[str]) -> Any:
 def _redact_text(text: str, known: list[str]) -> str:
     for value in known:
         text = text.replace(value, MASK)
-    # Most text is a word or two: the patterns are only for what could match.
+    # Most text is a word or two, so each pattern is tried only on text that could match it.
     if "://" in text:
         text = _URL.sub(_redact_url, text)
     if len(text) >= _SHORTEST_FORM:
@@ -183,7 +184,7 @@ def _redact_url(match: re.Match[str]) -> str:
 
 
 def _redact_values(text: str, named: re.Pattern[str]) -> str:
-    """Replace what is given under a secret name."""
+    """Replace values that are given under a secret name."""
     parts: list[str] = []
     done = 0
     for match in named.finditer(text):
@@ -198,14 +199,14 @@ def _redact_values(text: str, named: re.Pattern[str]) -> str:
 
 
 def _environment_secrets() -> list[str]:
-    """The values of variables that are secrets by their names, longest first."""
+    """Return the values of environment variables that are secrets by their names, longest first."""
     values = [os.environ.get(name, "") for name in os.environ if _SECRET_VARIABLE.search(name)]
-    # A key of several lines is taken line by line, so that a text keeps its lines.
+    # A key of several lines is handled line by line, so that a text keeps its lines.
     lines = (line for value in values if not _names_file(value) for line in value.splitlines())
     found = {line for line in lines if len(line) >= _SHORTEST_VALUE}
     return sorted(found, key=len, reverse=True)
 
 
 def _names_file(value: str) -> bool:
-    """`GOOGLE_APPLICATION_CREDENTIALS=/etc/key.json` names the file of a secret; the name itself is not secret."""
+    """Whether a value is the path of a secret's file (GOOGLE_APPLICATION_CREDENTIALS), which is not secret itself."""
     return value.startswith(("/", "./", "~"))

@@ -1,4 +1,4 @@
-"""Handling signals for a while."""
+"""Handle signals for a limited time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 def handle_signals(
     numbers: Sequence[signal.Signals], handler: Callable[[int, FrameType | None], None]
 ) -> Iterator[None]:
-    """Let the handler receive these signals within the block; afterwards the previous handlers are back."""
+    """Let the handler receive these signals within the block; then restore the previous handlers."""
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield

@@ -1,7 +1,7 @@
-"""Ed25519 signatures: key files, signing bytes, checking a signature.
+"""Ed25519 signatures: write key files, sign bytes, check signatures.
 
 A private key is a PEM file (PKCS#8) that only its owner can read; `openssl genpkey -algorithm ed25519` writes one, too.
-A public key and a signature are one line of text: `ed25519:` and Base64. Needs the extra `stoker[sign]`.
+A public key and a signature are each one line of text: `ed25519:` and Base64. This needs the extra `stoker[sign]`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from stoker.errors import StokerError
 
 PREFIX = "ed25519:"
 _PUBLIC_BYTES, _SIGNATURE_BYTES = 32, 64
-# A key file is a few hundred bytes; a wrong path may lead to a file of any size.
+# A key file has a few hundred bytes; a wrong path may lead to a file of any size.
 _MOST_BYTES = 16_384
 
 
 class SigningError(StokerError, ValueError):
-    """A key cannot be written, read or used, or what should be a signature is not one."""
+    """A key cannot be written, read or used, or a text is not a signature."""
 
 
 def generate_key(path: str | os.PathLike[str]) -> str:
@@ -49,7 +49,7 @@ def generate_key(path: str | os.PathLike[str]) -> str:
 
 
 def public_key(key_path: str | os.PathLike[str]) -> str:
-    """The public key, as text, of a private key file.
+    """Return the public key of a private key file, as text.
 
     Raises:
         SigningError: the file is missing or holds no Ed25519 private key.
@@ -67,10 +67,10 @@ def sign(data: bytes, key_path: str | os.PathLike[str]) -> str:
 
 
 def verify(data: bytes, signature: str, public: str | os.PathLike[str]) -> bool:
-    """Whether the owner of the public key signed these bytes with this signature.
+    """Whether the owner of the public key made this signature of these bytes.
 
     Args:
-        data: what was signed.
+        data: the bytes that were signed.
         signature: as `sign` returned it. Text that is not a signature counts as a wrong one.
         public: the key's text ("ed25519:..."), or the path of the file that holds it.
 
@@ -92,10 +92,10 @@ def verify(data: bytes, signature: str, public: str | os.PathLike[str]) -> bool:
 
 
 def read_public_key(public: str | os.PathLike[str]) -> str:
-    """A public key's text, given as that text or as the path of its file.
+    """Return a public key's text, given that text or the path of its file.
 
     Raises:
-        SigningError: it is neither.
+        SigningError: the value is neither.
     """
     text = os.fspath(public)
     if not text.startswith(PREFIX):
@@ -144,7 +144,7 @@ def _read(path: Path, what: str) -> bytes:
 
 
 def _create(path: Path, data: bytes, mode: int) -> None:
-    """Write a new file; one that exists is never replaced: a lost private key cannot be made again."""
+    """Write a new file, but never replace an existing one: a lost private key cannot be made again."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:

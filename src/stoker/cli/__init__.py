@@ -1,4 +1,4 @@
-"""The command line: one module per verb, found by its file name, imported only when it is the one asked for.
+"""The command line: one module per verb, found by its file name, and imported only if the verb is the one asked for.
 
 A verb's module has a docstring (its help), `configure(parser)` and `run(args) -> exit code`. This is the only
 package that wires the stages together.
@@ -22,7 +22,7 @@ from stoker.printing import print_answer, print_note
 from stoker.units import printable
 from stoker.version import __version__
 
-# Every verb, by what people come for.
+# Every verb, grouped by what people want to do.
 GROUPS = {
     "Find what is slow": (
         "run",
@@ -42,9 +42,9 @@ GROUPS = {
     "Keep track": ("runs", "ui", "audit"),
 }
 
-# As a shell reports a program that SIGPIPE has ended.
+# The code with which a shell reports a program that SIGPIPE has ended.
 _PIPE_CLOSED = 141
-# How messages of argparse begin, and what they say.
+# The beginning of argparse's messages, and what is said instead.
 _REQUIRED = "the following arguments are required"
 _INVALID_CHOICE = re.compile(
     r"(?P<start>.*invalid choice: '(?P<word>.*)') \(choose from (?P<known>.*)\)", re.DOTALL
@@ -52,7 +52,7 @@ _INVALID_CHOICE = re.compile(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run `stoker` with these arguments and return its exit code."""
+    """Run `stoker` with these arguments, and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         if "_ARGCOMPLETE" in os.environ:
@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         return _refuse(line)
     except BrokenPipeError:
-        # Whoever reads (`head`, a pager) has seen enough. Python must not complain again when it flushes at exit.
+        # The reader (`head`, a pager) has seen enough. Python must not complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
 
@@ -83,7 +83,7 @@ def _refuse(error: StokerError) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the whole usage in front of it."""
+    """Reports an error in one line, without the whole usage in front of it."""
 
     _words: Sequence[str] = ()
 
@@ -94,7 +94,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         misspelled = self._find_unknown_option() if message.startswith(_REQUIRED) else None
         if misspelled is not None:
-            # What is missing is what was misspelled.
+            # The argument seems to be missing because it was misspelled.
             raise UsageError(
                 f"{self.prog} does not know {misspelled}{suggest(misspelled, self._list_options())}"
             )
@@ -108,7 +108,7 @@ class _Parser(argparse.ArgumentParser):
         return sorted(set(re.findall(r"(?<![\w-])--[\w-]+", self.format_help())))
 
     def _find_unknown_option(self) -> str | None:
-        """The first word that looks like an option and is near to one, but not the beginning of any."""
+        """Return the first word that looks like an option and resembles one, but is not the beginning of any."""
         options = self._list_options()
         for word in (word.partition("=")[0] for word in self._words if word.startswith("--")):
             if word == "--":
@@ -132,7 +132,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def _make_parser(arguments: list[str]) -> tuple[_Parser, _Parser]:
-    """The parser of `stoker`, and the parser of the verb on the command line, if there is one."""
+    """Return the parser of `stoker`, and the parser of the verb on the command line, if there is one."""
     parser = _Parser(prog="stoker", usage="stoker VERB ...", formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--version", action="version", version=f"stoker {__version__}")
     verbs = parser.add_subparsers(prog="stoker", metavar="VERB", help=argparse.SUPPRESS, required=True)
@@ -144,20 +144,20 @@ def _make_parser(arguments: list[str]) -> tuple[_Parser, _Parser]:
         raise UsageError(f"there is no verb {asked!r}{suggest(asked, known) or '; see stoker --help'}")
     for name in known:
         verbs.add_parser(name)
-    # Only here: it reads the source of every verb.
+    # Only then, as this reads the source of every verb.
     parser.epilog = _describe_verbs()
     return parser, parser
 
 
 def _list_verbs() -> Iterator[str]:
-    """The names of the verbs' modules, as they are typed."""
+    """Yield the names of the verbs' modules, as users type them."""
     return (
         one.name.replace("_", "-") for one in pkgutil.iter_modules(__path__) if not one.name.startswith("_")
     )
 
 
 def _describe_verbs() -> str:
-    """Every verb and its first line, grouped by what people come for."""
+    """Return every verb and its first line, grouped by what people want to do."""
     lines = ["Stoker keeps TensorFlow programs at full throughput.", ""]
     for title, verbs in GROUPS.items():
         lines += [f"{title}:", *(f"  {verb:<13} {_docstring(verb).splitlines()[0]}" for verb in verbs), ""]
@@ -165,7 +165,7 @@ def _describe_verbs() -> str:
 
 
 def _complete() -> None:
-    """Answer a shell that completes a command (`pip install argcomplete`, docs/commands.md), and end."""
+    """Answer a shell that completes a command (`pip install argcomplete`, docs/commands.md), and exit."""
     import argcomplete
 
     words = os.environ.get("COMP_LINE", "").split()[1:]
@@ -174,7 +174,7 @@ def _complete() -> None:
 
 
 def _add_verb(verbs: argparse._SubParsersAction[_Parser], name: str) -> _Parser:
-    """The verb that was asked for: the only one whose module is imported."""
+    """Add the verb that was asked for, the only one whose module is imported."""
     module = importlib.import_module(f"stoker.cli.{name}")
     verb = verbs.add_parser(
         name.replace("_", "-"),
@@ -187,7 +187,7 @@ def _add_verb(verbs: argparse._SubParsersAction[_Parser], name: str) -> _Parser:
 
 
 def _docstring(verb: str) -> str:
-    """The docstring of a verb's module, read without importing it."""
+    """Return the docstring of a verb's module, read without importing it."""
     file = resources.files(__name__).joinpath(f"{verb.replace('-', '_')}.py")
     return ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or verb
 

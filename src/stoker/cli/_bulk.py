@@ -39,7 +39,7 @@ def add_rows(parser: argparse.ArgumentParser) -> None:
 
 
 def open_predictor(args: argparse.Namespace) -> Predictor:
-    """The predictor of the bundle, or of the bundle in a run's directory."""
+    """Open the bundle, or the bundle in a run's directory."""
     place = Path(storage.local_path(args.bundle) if storage.is_url(args.bundle) else args.bundle)
     place = enter_run(place)
     trust = trust_of(args)
@@ -52,10 +52,10 @@ def open_predictor(args: argparse.Namespace) -> Predictor:
 
 
 def read_rows(args: argparse.Namespace, predictor: Predictor) -> tuple[Iterator[RowChunk], RowFileOptions]:
-    """The rows, a chunk at a time, and how they are read; errors in the first ones are reported at once.
+    """Return the rows, a chunk at a time, and how they are read. Errors in the first rows are reported at once.
 
     Raises:
-        UsageError: there are none.
+        UsageError: there are no rows.
     """
     from stoker.serve.row_files import RowFileOptions, read_chunks
 
@@ -70,10 +70,10 @@ def read_rows(args: argparse.Namespace, predictor: Predictor) -> tuple[Iterator[
 
 
 def _report_absent(fields: Sequence[Field], chunks: Iterator[RowChunk]) -> Iterator[RowChunk]:
-    """The chunks; says once which inputs a table does not have.
+    """Yield the chunks, and report once which inputs a table lacks.
 
     Raises:
-        RowError: it has none of them.
+        RowError: the table has none of them.
     """
     from stoker.serve.table_cells import describe_absent, is_table
 

@@ -27,7 +27,7 @@ from stoker.version import __version__
 _PROGRAM = "tensorflow_model_server"
 _MOST_BYTES = (1 << 31) - 1
 _NEVER_S = 1e8
-# What TensorFlow Serving's own threads and files need, or what is always on or off here.
+# Options for TensorFlow Serving's own threads and files, or for what is always on or off here.
 _WITHOUT_MEANING = (
     "allow_version_labels_for_unavailable_models", "batching_parameters_file", "enable_batching",
     "enable_cors_support", "enable_grpc_healthcheck_service", "enable_profiler", "enable_signature_method_name_check",
@@ -53,7 +53,7 @@ def _truth(text: str) -> bool:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The options of TensorFlow Serving."""
+    """Return a parser with the options of TensorFlow Serving."""
     parser = _ModelServerParser(
         _PROGRAM,
         description=__doc__,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def local_path(text: str) -> str:
-    """Return the path, or refuse the address of a bucket or a server before anything begins."""
+    """Return the path; refuse the address of a bucket or a server before anything begins."""
     try:
         check_local_path(text)
     except ArgumentError as error:
@@ -32,9 +32,9 @@ def any_path(text: str) -> str:
 
 
 def data_path(text: str) -> str:
-    """Return a file, folder or glob that exists: better now than after the seconds that TensorFlow takes to load.
+    """Return a file, folder or glob that exists; this is checked before TensorFlow takes seconds to load.
 
-    What is behind a URL shows when it is read.
+    Whether a URL exists shows when it is read.
     """
     if storage.is_url(text):
         return text
@@ -46,22 +46,22 @@ def data_path(text: str) -> str:
 
 
 def parse_named_path(text: str) -> str:
-    """Return `PATH` or `NAME=PATH`, checked in the same way; the path may be a URL."""
+    """Return `PATH` or `NAME=PATH`, checked in the same way. The path may be a URL."""
     any_path(text)
     any_path(text.partition("=")[2])
     return text
 
 
 def separator(text: str) -> str:
-    """The value of `--sep`: a shell passes `'\\t'` as two characters that mean a tab."""
+    """Return the value of `--sep`. A shell passes `'\t'` as two characters that mean a tab."""
     return "\t" if text == r"\t" else text
 
 
 def read_percentage(text: str, option: str) -> float:
-    """The share that an option gives: `5%` and `5` are 0.05.
+    """Return the share that an option gives: `5%` and `5` are 0.05.
 
     Raises:
-        UsageError: it is none.
+        UsageError: the text is not a percentage.
     """
     try:
         value = float(text.strip().removesuffix("%")) / 100
@@ -73,7 +73,7 @@ def read_percentage(text: str, option: str) -> float:
 
 
 def add_csv(parser: argparse.ArgumentParser, sep: str | None, shown: str = "{}") -> None:
-    """Add `--sep` and `--encoding`; `shown` is how the help gives a default, or says what is done without one."""
+    """Add `--sep` and `--encoding`. `shown` is how the help shows a default, or says what happens without one."""
     parser.add_argument(
         "--sep",
         type=separator,
@@ -88,7 +88,7 @@ def add_csv(parser: argparse.ArgumentParser, sep: str | None, shown: str = "{}")
 def add_json(
     parser: argparse.ArgumentParser, text: str = "print JSON instead", *, inherits: bool = False
 ) -> None:
-    """Add `--json`; with `inherits`, an action keeps the flag that was given before it."""
+    """Add `--json`. With `inherits`, an action keeps the flag that was given before it."""
     default = argparse.SUPPRESS if inherits else False
     parser.add_argument("--json", action="store_true", default=default, help=text)
 
@@ -106,8 +106,8 @@ def add_price(parser: argparse.ArgumentParser, text: str) -> None:
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    """Add `--store`; `read_store_option` and `read_store` read it."""
-    # An action's own default must not undo what was said before the action.
+    """Add `--store`, which `read_store_option` and `read_store` read."""
+    # A default of the action must not replace the value given before the action.
     parser.add_argument(
         "--store",
         metavar="URL",
@@ -117,15 +117,15 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 
 def read_store_option(args: argparse.Namespace) -> str | None:
-    """The value of `--store`, if it was given."""
+    """Return the value of `--store`, if it was given."""
     return getattr(args, "store", None)
 
 
 def read_store(args: argparse.Namespace) -> Address:
-    """The store to read: the one named by `--store`, which must exist, or the default, which may be empty.
+    """Return the store to read: the one named by `--store`, which must exist, or the default, which may be empty.
 
     Raises:
-        UsageError: it is switched off, invalid or missing.
+        UsageError: the store is switched off, invalid or missing.
     """
     from stoker.tracking.store import address
 
@@ -137,7 +137,7 @@ def read_store(args: argparse.Namespace) -> Address:
 
 
 def add_experiments(parser: argparse.ArgumentParser, text: str) -> None:
-    """Add `--experiments`: its value is in seconds, 0 for `off`, None if it was not given."""
+    """Add `--experiments`. Its value is in seconds: 0 for `off`, None if it was not given."""
     parser.add_argument("--experiments", type=_experiment_seconds, metavar="TIME", help=text)
 
 
@@ -151,16 +151,16 @@ def _experiment_seconds(text: str) -> float | None:
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
-    """Add the program and its arguments; `read_program` reads them."""
+    """Add the program and its arguments, which `read_program` reads."""
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module, as python -m does")
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="program args...")
 
 
 def read_program(args: argparse.Namespace, example: str) -> tuple[str, list[str], bool]:
-    """The name of the program, its arguments, and whether it is a module: what a `Target` takes.
+    """Return the name of the program, its arguments, and whether it is a module, as `Target` takes them.
 
     Raises:
-        UsageError: none was given; the line shows the example.
+        UsageError: no program was given; the message shows the example.
     """
     words = args.program if args.module is None else args.module
     if not words:

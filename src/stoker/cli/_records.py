@@ -1,4 +1,4 @@
-"""The record that a command names, and what to do about a run that has none."""
+"""Find the record that a command names, and say what to do about a run that has none."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def find_record(name: str | None) -> Path:
     """Find a record by the run's id, a unique start of it, or a file name; the last record if None.
 
     Raises:
-        RecordError: there is none, or several; or the store has the run, but it left no record.
+        RecordError: there is no such record, or several; or the store has the run, but it left no record.
     """
     try:
         return record_files.resolve(name)
@@ -30,7 +30,7 @@ def find_record(name: str | None) -> Path:
 
 
 def _find_kind(name: str) -> str | None:
-    """The kind of the run in the usual store whose id starts with this; None if there is no such run, or several."""
+    """Return the kind of the run in the usual store whose id starts with this; None if there is none, or several."""
     usual = address.find()
     if usual is None or (usual.path is not None and not usual.path.exists()):
         return None

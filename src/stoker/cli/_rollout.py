@@ -1,4 +1,4 @@
-"""The options of `stoker serve` for a new version beside the one that answers."""
+"""The options of `stoker serve` for a new version that runs beside the one that answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_CANARY = 0.5
 
 @dataclass(frozen=True)
 class RolloutOptions:
-    """What the options say.
+    """The values of the options.
 
     Attributes:
         shadows: by model, the path of its candidate.
@@ -54,10 +54,10 @@ def add_rollout(parser: argparse.ArgumentParser) -> None:
 def read_rollout(
     args: argparse.Namespace, models: Collection[str], parse: Callable[[str, str], tuple[str, str]]
 ) -> RolloutOptions:
-    """The options' values; `parse` gives the name, or the usual one, and the path of `[NAME=]PATH`.
+    """Return the values of the options. For `[NAME=]PATH`, `parse` returns the name, or the usual one, and the path.
 
     Raises:
-        UsageError: they do not fit the models or each other.
+        UsageError: the options do not fit the models or each other.
     """
     usual = next(iter(models)) if len(models) == 1 else ""
     shadows: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Errors and warnings of the Python API, in the words of a command: `sep=';'` is `--sep ';'` there."""
+"""Reword errors and warnings of the Python API for a command: `sep=';'` becomes `--sep ';'`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from stoker.errors import ArgumentError, UsageError
 
-# Readers name the argument that a column was asked for by, and call some otherwise than the options are.
+# Errors name the argument that gave a column; some arguments have other names than the command's options.
 _COLUMNS = {
     "label": "target",
     "time": "time_column",
@@ -21,7 +21,7 @@ _COLUMNS = {
     "types": "types",
     "exclude": "exclude",
 }
-# Not in a path, such as year=2026/part.csv.
+# A match inside a path does not count, such as year=2026/part.csv.
 _ARGUMENT = re.compile(r"""(?<![^\s(])(\w+)=('[^']*'|"[^"]*"|\[\.\.\.\]|-?[\w.]+)(?=[\s,:;)]|$)""")
 _QUOTED = r"'([^']*)'"
 _LIST = re.compile(r"missing=\[('[^\]]*')\]")
@@ -31,10 +31,10 @@ _TYPES = re.compile(r"read (?:it|the column) with types=\{'(?P<column>.*?)': '(?
 
 @contextmanager
 def respell_errors(args: argparse.Namespace) -> Iterator[None]:
-    """Report what is wrong with an argument under the name of the command's option.
+    """Report a problem with an argument under the name of the command's option.
 
     Raises:
-        UsageError: for an `ArgumentError`.
+        UsageError: the block raised an `ArgumentError`.
     """
     try:
         yield
@@ -55,7 +55,7 @@ def print_warnings(args: argparse.Namespace, printer: Callable[[str], None]) -> 
 
 
 def respell(message: str, args: argparse.Namespace) -> str:
-    """The message with `--option value` for every `argument=value` that the command has an option for."""
+    """Return the message with `--option value` for every `argument=value` for which the command has an option."""
     options = vars(args)
 
     def spell(found: re.Match[str]) -> str:
@@ -68,13 +68,13 @@ def respell(message: str, args: argparse.Namespace) -> str:
     def advise_on_types(found: re.Match[str]) -> str:
         if "types" in options:
             return f"read it with --types {found['column']}={found['kind']}"
-        # There is no option for the kind of a column, and the target cannot be left out.
+        # No option gives the kind of a column, and the target cannot be left out.
         if "columns" not in options or found["column"] == options.get("target"):
             return "leave those rows out"
         return "leave the column out (--columns)"
 
     if "missing" in options:
-        # A list of texts is one argument, by commas.
+        # A list of texts is one argument, separated by commas.
         message = _LIST.sub(lambda found: f"missing='{','.join(re.findall(_QUOTED, found[1]))}'", message)
     message = _ARGUMENT.sub(spell, _TYPES.sub(advise_on_types, message))
     if not _ASKED_BY.match(message):

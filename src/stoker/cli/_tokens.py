@@ -14,7 +14,7 @@ _MOST_BYTES = 4096
 
 
 def add_options(parser: argparse.ArgumentParser, purpose: str) -> None:
-    """`--token` and `--token-file`."""
+    """Add `--token` and `--token-file`."""
     parser.add_argument(
         "--token-file",
         type=local_path,
@@ -27,10 +27,10 @@ def add_options(parser: argparse.ArgumentParser, purpose: str) -> None:
 
 
 def read_token(args: argparse.Namespace, *variables: str) -> str | None:
-    """The token that was given, in this order: --token, --token-file, STOKER_TOKEN, the other variables; None if none.
+    """Return the token from --token, --token-file, STOKER_TOKEN or the other variables, in this order; else None.
 
     Raises:
-        UsageError: the file cannot be read, or holds no token; two were given.
+        UsageError: the file cannot be read or holds no token, or both options were given.
     """
     if args.token is not None and args.token_file is not None:
         raise UsageError("--token and --token-file cannot be combined: give one")

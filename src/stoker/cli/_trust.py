@@ -1,4 +1,4 @@
-"""The options of commands that load a bundle: what may be in it, and who must have signed it."""
+"""The options of commands that load a bundle: what the bundle may contain, and who must have signed it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def add_allow_ops(parser: argparse.ArgumentParser) -> None:
 
 
 def trust_of(args: argparse.Namespace) -> Trust:
-    """The trust that the options ask for; a public key that cannot be read is refused now."""
+    """Return the trust that the options ask for. A public key that cannot be read is refused now."""
     if args.require_signature:
         from stoker import signing
 
@@ -38,5 +38,5 @@ def trust_of(args: argparse.Namespace) -> Trust:
 
 
 def split_names(text: str) -> tuple[str, ...]:
-    """The names in a list with commas."""
+    """Return the names in a comma-separated list."""
     return tuple(word.strip() for word in text.split(",") if word.strip())

@@ -20,7 +20,7 @@ from stoker.tracking.store.queries import open_reader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker audit`."""
+    """Add the options of `stoker audit`."""
     parser.add_argument("--verify", action="store_true", help="check the chain and hash every artifact again")
     verify_runs.add_anchor(parser)
     add_json(parser)
@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show, or verify and judge by the exit code."""
+    """Show the audit; or verify it, and give the verdict as the exit code."""
     if args.verify or args.head or args.key:
         return verify_runs.run(args)
     with open_reader(read_store(args)) as reader:

@@ -28,7 +28,7 @@ from stoker.serve.safety.opening import read_checked, sign_bundle
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker bundle`."""
+    """Add the options of `stoker bundle`."""
     parser.add_argument(
         "path", type=local_path, nargs="?", metavar="PATH", help="the bundle's directory, or a run's"
     )
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read, print, and sign or prove it if asked to."""
+    """Read and print the bundle, and sign or prove it if asked to."""
     if args.new_key:
         public = signing.generate_key(args.new_key)
         print_answer(

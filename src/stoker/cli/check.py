@@ -27,7 +27,7 @@ from stoker.printing import print_answer, print_note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker check`."""
+    """Add the options of `stoker check`."""
     parser.add_argument(
         "paths", type=local_path, nargs="*", default=["."], help="files, notebooks, directories; - is stdin"
     )
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    """`--select` and `--ignore`, which `stoker fix` has as well."""
+    """Add `--select` and `--ignore`, which `stoker fix` has as well."""
     parser.add_argument(
         "--select", metavar="KINDS", help="report only these kinds, codes or families, comma-separated"
     )
@@ -52,7 +52,7 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check, report, and say by the exit code whether anything must be done."""
+    """Check the files and report; the exit code says whether there is anything to repair."""
     config = configuration(args)
     if args.fail_on:
         config = dataclasses.replace(config, fail_on=args.fail_on)
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def configuration(args: argparse.Namespace) -> Config:
-    """The project's configuration, overridden by the flags."""
+    """Return the project's configuration, overridden by the flags."""
     first = next((path for path in args.paths if path != STDIN), ".")
     start = first if os.path.isdir(first) else os.path.dirname(first) or "."
     config = load(project_root(start), is_known)
@@ -98,7 +98,7 @@ def check_configured_paths(
 
 
 def _add_prices(problems: list[Problem]) -> list[Problem]:
-    """Add to each problem what its line costs according to saved runs."""
+    """Add to each problem what its line cost in saved runs."""
     if not problems:
         return []
     prices = read_prices([RUNS.absolute()])

@@ -27,12 +27,12 @@ from stoker.printing import print_json, print_note
 from stoker.records import Record
 from stoker.tracking.store import record_files
 
-# The exit code if B looks too slow, but noise may explain it.
+# The exit code if B looks too slow, but noise may be the reason.
 _UNDECIDED = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker compare`."""
+    """Add the options of `stoker compare`."""
     parser.add_argument(
         "a", metavar="A", help="a run, or several separated by commas: the side to compare with"
     )
@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compare, report, and judge by the exit code if asked to."""
+    """Compare the runs and report; if asked to, give the verdict as the exit code."""
     limit = read_percentage(args.fail_if_slower, "--fail-if-slower") if args.fail_if_slower else None
     noise = read_percentage(args.noise, "--noise") if args.noise else ASSUMED_RUN_NOISE
     a, b = _side(args.a), _side(args.b)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _judge(result: Comparison, limit: float) -> int:
-    """The exit code for CI. What only looks slower must not pass in silence, nor count as proven."""
+    """Return the exit code for CI. A result that only looks slower must neither pass in silence nor count as proven."""
     if any(result.failed):
         print_note(comparison.failed_words(result))
         return 1 if result.failed[1] else _UNDECIDED

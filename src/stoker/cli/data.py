@@ -24,7 +24,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker data`."""
+    """Add the options of `stoker data`."""
     parser.add_argument(
         "path", type=any_path, metavar="PATH", help="a file, a glob or a folder; a path or a URL"
     )
@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look, and print."""
+    """Survey the data, and print the result."""
     try:
         from stoker.data.survey import survey
 

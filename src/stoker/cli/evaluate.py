@@ -28,7 +28,7 @@ _NAMED = 3
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker evaluate`."""
+    """Add the options of `stoker evaluate`."""
     add_rows(parser)
     parser.add_argument("--target", metavar="COLUMN", help="the column of the labels (that of the training)")
     add_json(parser)
@@ -70,5 +70,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _is_same_file(rows: str, trained_from: object) -> bool:
-    """Whether these are the rows that the bundle was made from, as far as paths tell."""
+    """Whether these are the rows from which the bundle was made, judged by the paths."""
     return isinstance(trained_from, str) and Path(rows).resolve() == Path(trained_from).resolve()

@@ -20,7 +20,7 @@ from stoker.printing import print_answer
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker explain`."""
+    """Add the options of `stoker explain`."""
     parser.add_argument("kind", nargs="?", help="a kind's name or code")
     parser.add_argument("--list", action="store_true", help="list all kinds")
     parser.add_argument(
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one page, or all."""
+    """Print one page, or list all."""
     if args.write:
         _write(Path(args.write))
         return 0
@@ -49,7 +49,7 @@ def _page(name: str) -> str:
         raise UsageError(f"no kind or code {name!r}; `stoker explain --list` lists all")
     if isinstance(stall, Rule):
         return rule_page.page(stall)
-    # Found by running only: there is no rule, but there is a remedy.
+    # Only a run can find it: there is no rule, but there is a remedy.
     found = "Found by `stoker run`, not by reading."
     return f"# {stall.slug} ({stall.code})\n\n{stall.title}. {found}\n\n{stall.remedy}\n"
 

@@ -29,7 +29,8 @@ from stoker.serve.saved_models import SavedModel, model_of
 from stoker.tf_internals.types import Model
 from stoker.tracking.store import address
 
-# What Keras raises for a file that is damaged or not a model: no error of its own, but whatever its code meets first.
+# What Keras raises for a file that is damaged or not a model: it has no error of its own for this, so its code fails in
+# various ways.
 _LOAD_ERRORS = (
     ArithmeticError,
     AssertionError,
@@ -47,7 +48,7 @@ _LOAD_ERRORS = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker export`."""
+    """Add the options of `stoker export`."""
     parser.add_argument(
         "model", type=local_path, metavar="MODEL", help="a .keras file, or a run of the store"
     )
@@ -103,7 +104,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Load, export, say what came of it."""
+    """Load the model, export it, and report the outcome."""
     url = read_store_option(args)
     given = _model(args.model, url)
     examples = None if args.examples is None else _rows(Path(args.examples))
@@ -139,10 +140,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _load(file: Path) -> Model:
-    """A model from its file.
+    """Load a model from its file.
 
     Raises:
-        UsageError: it would run code, or is damaged.
+        UsageError: the file would run code, or is damaged.
     """
     try:
         with quiet_tensorflow():
@@ -155,7 +156,7 @@ def _load(file: Path) -> Model:
     try:
         check_keras_file(file)
         with warnings.catch_warnings():
-            # Its loss says whether it gives logits; the state of its optimizer is of no interest here.
+            # The compiled loss says whether the model gives logits; the state of the optimizer is of no interest here.
             warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
             return keras.models.load_model(file, safe_mode=True)
     except CodeInFileError as error:
@@ -168,7 +169,7 @@ def _load(file: Path) -> Model:
 
 
 def _model(word: str, url: str | None) -> SavedModel:
-    """A file if there is one, a run otherwise."""
+    """Find the model: a file if there is one, otherwise a run's."""
     file = Path(word)
     if file.is_file():
         return SavedModel("", file)

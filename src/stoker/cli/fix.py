@@ -24,7 +24,7 @@ from stoker.printing import print_answer, print_note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker fix`."""
+    """Add the options of `stoker fix`."""
     parser.add_argument("paths", type=local_path, nargs="*", help="files, notebooks, directories")
     add_selection(parser)
     parser.add_argument("--unsafe", action="store_true", help="also apply fixes that may change results")
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _allow_separator(parser: argparse.ArgumentParser) -> None:
     """Let `--verify -- python train.py` mean `--verify python train.py`.
 
-    argparse ends an option's remainder at `--`, whatever follows; so the separator is taken out before it looks.
+    argparse ends an option's remainder at `--`, whatever follows, so the separator is removed before it parses.
     """
     parse = parser.parse_known_args
 
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _describe_left(left: list[Problem], unsafe_applied: bool) -> str:
-    """How many findings stay, and how many of them `--unsafe` would fix."""
+    """Say how many findings are left, and how many of them `--unsafe` would fix."""
     total = len(left)
     if not total:
         return ""
@@ -123,7 +123,7 @@ def _apply_verified(changes: list[FileChange], words: list[str], tolerance: floa
         verdict = verify.compare(before, verify.run(words), tolerance)
         kept = verdict.keep
     finally:
-        # Also when the second run could not be made at all, or was interrupted.
+        # This also undoes the changes if the second run could not be made at all, or was interrupted.
         if not kept:
             for change in changes:
                 change.undo()
@@ -139,7 +139,7 @@ def _apply_verified(changes: list[FileChange], words: list[str], tolerance: floa
 
 
 def _keep_gain(run_id: str, changes: list[FileChange], speedup: float) -> None:
-    """Make what was measured the price of what was repaired: the report and `stoker check` show the same number."""
+    """Record the measured speed-up as the price of the repair: the report and `stoker check` show the same number."""
     try:
         verified.keep_gain(run_id, changes, speedup)
     except (RecordError, OSError) as error:

@@ -41,7 +41,7 @@ configure = options.configure
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the request; then run the job, submit it, or write what would be submitted."""
+    """Check the request, then run the job, submit it, or write what would be submitted."""
     request = options.read_request(args)
     scheduler = options.make_scheduler(args, os.environ)
     if args.write:
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _supervise(request: JobRequest, plan: LaunchPlan, restarts: int, args: argparse.Namespace) -> int:
-    """Run the job to its end here."""
+    """Run the job on this machine until it ends."""
     limits, job_id = request.limits, record_files.new_id()
     if plan.place is not None:
         # The scheduler restarts the workers, and gives all of them the same id.
@@ -69,7 +69,7 @@ def _supervise(request: JobRequest, plan: LaunchPlan, restarts: int, args: argpa
     with keep_metrics(args.metrics, view.directory, price):
         code = supervisor.run()
     if request.ledger:
-        # Half of the start-up time of this command, and few jobs need it.
+        # Importing this takes half of the start-up time of the command, and few jobs need it.
         from stoker.cli._launch import ledger
 
         ledger.close(job.id, request.target, supervisor.ranks, code, supervisor.restarts)

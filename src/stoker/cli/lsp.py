@@ -18,19 +18,19 @@ from stoker.errors import UsageError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker lsp`."""
+    """Add the options of `stoker lsp`."""
     parser.add_argument("--stdio", action="store_true", help="talk over stdin and stdout, as it always does")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the editor says goodbye."""
+    """Serve until the editor ends the session."""
     try:
         from stoker.doctor.lsp.server import make_server
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("pygls", "lsprotocol"):
             raise
         raise UsageError(f"stoker lsp needs {error.name}: pip install 'stoker[lsp]'") from None
-    # The server closes what it writes to, and `stoker` still flushes its own output at the end.
+    # The server closes the stream to which it writes, but `stoker` still flushes its own output at the end.
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as output:
         make_server().start_io(stdout=output)
     return 0

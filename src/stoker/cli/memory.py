@@ -27,7 +27,7 @@ from stoker.units import seconds_of
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Options come before the program; everything after it is the program's."""
+    """Add the options; they come before the program, and everything after it belongs to the program."""
     device = parser.add_mutually_exclusive_group()
     device.add_argument(
         "--device-memory", metavar="SIZE", help="what TensorFlow gets of the device, such as 16GiB"
@@ -54,7 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the request, measure, print."""
+    """Check the request, measure, and print the result."""
     target = Target(*read_program(args, "stoker memory train.py, or stoker memory -m package.module"))
     target.check()
     if target.is_module and args.batch_arg and not args.batch_arg.startswith("-"):
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _memory(args: argparse.Namespace) -> int | None:
-    """The bytes that are asked about; None if no device is named."""
+    """Return the bytes of the memory in question; None if no device is named."""
     if args.device_memory is not None:
         return parse_memory(args.device_memory)
     if args.device_profile is None:

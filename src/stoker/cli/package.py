@@ -25,7 +25,7 @@ from stoker.serve.packaging.writing import PackageOptions, package_bundle, packa
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker package`."""
+    """Add the options of `stoker package`."""
     parser.add_argument(
         "path", type=local_path, metavar="PATH", help="a bundle, or a Python program that trains"
     )
@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write it, say what was written."""
+    """Write the package, and say what was written."""
     path, target = Path(args.path), Path(args.output)
     if not path.exists():
         raise UsageError(f"there is no {path}")
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _name(path: Path) -> str:
-    """The path's own name, reduced to what Kubernetes accepts."""
+    """Return the path's own name, reduced to what Kubernetes accepts."""
     plain = re.sub(r"[^a-z0-9]+", "-", path.resolve().stem.lower()).strip("-")
     return plain if re.match("[a-z]", plain) else f"model-{plain}".strip("-")
 

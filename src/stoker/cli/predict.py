@@ -25,7 +25,7 @@ from stoker.units import quantity
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker predict`."""
+    """Add the options of `stoker predict`."""
     add_rows(parser)
     parser.add_argument(
         "-o",

@@ -24,7 +24,7 @@ _LATEST = "latest"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """`stoker price [ID] [--experiments TIME]`, and the options of `stoker whatif`."""
+    """Add the options of `stoker price [ID] [--experiments TIME]`, and those of `stoker whatif`."""
     add_experiments(
         parser, "how long repairs may be timed, such as 60s (a tenth of the run, from 2 s to 20 s)"
     )
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Time, save, and answer as `stoker whatif` does."""
+    """Time the repairs, save the prices, and answer as `stoker whatif` does."""
     if args.experiments == 0.0:
         raise UsageError("--experiments off times nothing: `stoker whatif` prices the run as it is saved")
     path = record_files.resolve(None if args.id == _LATEST else args.id)

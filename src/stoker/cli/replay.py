@@ -33,7 +33,7 @@ _QUANTILE = 0.99
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker replay`."""
+    """Add the options of `stoker replay`."""
     parser.add_argument(
         "answers",
         type=data_path,
@@ -128,7 +128,7 @@ def _shorten(value: object) -> str:
 
 
 def _round(value: object) -> object:
-    """Numbers with as many digits as people read."""
+    """Round numbers to as many digits as people read."""
     if isinstance(value, list):
         return [_round(one) for one in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value

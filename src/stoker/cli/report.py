@@ -18,7 +18,7 @@ from stoker.tracking.store import record_files
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """`stoker report [ID] [--html PATH] [--trace PATH] [--json PATH]`."""
+    """Add the options of `stoker report [ID] [--html PATH] [--trace PATH] [--json PATH]`."""
     parser.add_argument(
         "id", type=local_path, nargs="?", help="a run's id, or the beginning of one, or a record's file"
     )

@@ -31,7 +31,7 @@ from stoker.records import Record
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Options come before the program; everything after it is the program's."""
+    """Add the options; they come before the program, and everything after it belongs to the program."""
     parser.add_argument(
         "--json", type=local_path, metavar="PATH", help="also write the record to PATH; - is stdout"
     )
@@ -71,7 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the request, run the program, report."""
+    """Check the request, run the program, and report."""
     target = Target(*read_program(args, "stoker run train.py, or stoker run -m package.module"))
     target.check()
     if args.html:
@@ -94,10 +94,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _device(args: argparse.Namespace) -> dict[str, Any] | None:
-    """The software GPU that was asked for, built by now; None if none was."""
+    """Return the software GPU that was asked for, built if necessary; None if none was asked for."""
     if args.device is None:
         return None
-    # Imported here, as is the page below: most runs need neither, and every import delays the program.
+    # This is imported late, as is the page below: most runs need neither, and every import delays the program.
     from stoker.doctor import software_gpu
     from stoker.doctor.software_gpu import profiles
 
@@ -116,7 +116,7 @@ def _device(args: argparse.Namespace) -> dict[str, Any] | None:
 
 @contextmanager
 def _live_line(wanted: bool) -> Iterator[Callable[[Record], None]]:
-    """What draws the record as the program saves it, at the bottom of the terminal."""
+    """Yield a function that draws the record at the bottom of the terminal whenever the program saves it."""
     if not wanted:
         yield lambda record: None
         return

@@ -22,12 +22,12 @@ from typing import Any
 from stoker.cli._options import add_json, add_store
 from stoker.errors import UsageError
 
-# What can be done with runs, each in a module of `_runs`; without any of them, they are listed.
+# The actions on runs, each in a module of `_runs`. Without an action, the runs are listed.
 ACTIONS = ("show", "diff", "delete", "import", "export", "head", "verify")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of the list, and the actions."""
+    """Add the options of the list, and the actions."""
     parser.add_argument(
         "--where",
         metavar="CONDITION",
@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked for."""
+    """Carry out the action, or list the runs."""
     if args.limit is not None and args.limit < 0:
         raise UsageError(f"--limit {args.limit} must be at least 0")
     return int(_module(args.action or "list").run(args))

@@ -44,7 +44,7 @@ _IN_FLIGHT = 256 << 20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker serve`."""
+    """Add the options of `stoker serve`."""
     parser.add_argument(
         "models",
         type=parse_named_path,
@@ -160,7 +160,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the request, listen, serve."""
+    """Check the request, listen, and serve."""
     with use_handler(ServerLog()):
         return _run(args, LOGGER.info)
 
@@ -237,11 +237,11 @@ def listen_and_serve(
     workers: int,
     say: Callable[[str], None],
 ) -> int:
-    """Serve until asked to stop; if there is a store, the server is a run in it."""
+    """Serve until asked to stop. If there is a store, the server is a run in it."""
     sock = sockets.listen(at.host, at.port)
     shared = sockets.reserve(at.host, at.grpc_port) if at.grpc_port else None
     if shared is not None and workers == 1:
-        shared.close()  # one process alone takes the address for itself, and shares it with nobody
+        shared.close()  # a single process takes the address for itself, and shares it with no other
     scheme = "https" if settings.tls_certificate else "http"
     host, port = sock.getsockname()[:2]
     say(f"serving {', '.join(settings.models)} on {scheme}://{_bracket_ipv6(host)}:{port}")
@@ -269,10 +269,10 @@ def _bracket_ipv6(host: str) -> str:
 
 
 def _hosts(allowed: str, host: str, token: str) -> tuple[str, ...]:
-    """The names a request may be sent to; none for any.
+    """Return the names to which a request may be sent; empty for any.
 
-    A page that a browser on this machine shows can reach a loopback address under a name of its own (DNS rebinding),
-    but does not know a token.
+    A page in a browser on this machine can reach a loopback address under a name of its own (DNS rebinding), but it
+    does not know a token.
     """
     local = (*NAMES, _bracket_ipv6(host).lower()) if is_loopback(host) else ()
     if not allowed:
@@ -300,7 +300,7 @@ def _parse_model(word: str, usual: str = "model") -> tuple[str, str]:
 
 
 def _locate(path: str) -> Path:
-    """The directory that a path means: a model that Stoker did not export, or what `bundle.locate` finds."""
+    """Return the directory that a path means: a model that Stoker did not export, or what `bundle.locate` finds."""
     place = bundle.local_place(path)
     if any(map(places.is_foreign_model, bundle.list_places(place))):
         return place

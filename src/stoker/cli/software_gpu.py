@@ -17,7 +17,7 @@ from stoker.printing import print_answer, print_note
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker software-gpu`."""
+    """Add the options of `stoker software-gpu`."""
     action = parser.add_mutually_exclusive_group()
     action.add_argument("--status", action="store_true", help="only report the state; build and run nothing")
     action.add_argument("--build", action="store_true", help="only build it, if it is not built yet")
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show the state; then build and test, unless an option says not to."""
+    """Show the state, then build and test, unless an option says otherwise."""
     if args.clean:
         return _clean()
     tensorflow = build.installed_tensorflow()

@@ -21,7 +21,7 @@ from stoker.cli._spelling import print_warnings, respell_errors
 from stoker.errors import UsageError
 from stoker.printing import print_answer, print_note
 
-# As a shell reports a program that Ctrl-C has ended.
+# The code with which a shell reports a program that Ctrl-C has ended.
 _INTERRUPTED = 130
 _TEXT = """Learn the classes of texts: a folder with a folder of .txt files for each class, or a column of a table."""
 _IMAGE = """Learn the classes of images: a folder with a folder of images for each class."""
@@ -29,7 +29,7 @@ _TABLE = """Learn to predict a column of a CSV, Parquet or JSON lines table."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The kinds of data, and their options."""
+    """Add the kinds of data, and their options."""
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True, help="table, text or image")
     table = kinds.add_parser("table", help=_TABLE, description=_TABLE)
     table.add_argument("data", type=data_path, metavar="DATA", help="a file, a glob or a folder")
@@ -136,12 +136,12 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Train, or eject."""
+    """Train, or eject the program."""
     args.started_ns = clock.now_ns()
     try:
         made = _run_recipe(args)
     except KeyboardInterrupt:
-        # In training it keeps the best so far, and does not come here.
+        # During training, Ctrl-C keeps the best model so far, and does not lead here.
         print_note("\nstoker: interrupted; run the same command again to resume", prefix="")
         return _INTERRUPTED
     if made is None:
@@ -168,7 +168,7 @@ def _run_recipe(args: argparse.Namespace) -> Any:
 
 
 def _recipe(args: argparse.Namespace, options: dict[str, Any]) -> Any:
-    """The recipe that was asked for, ready to be called."""
+    """Return the recipe that was asked for, ready to be called."""
     import functools
 
     from stoker import recipes

@@ -26,7 +26,7 @@ from stoker.errors import StokerError, UsageError, suggest
 from stoker.printing import print_answer
 from stoker.records import Finding, plain
 
-# Changes of the tuner that `stoker fix` can write, by the kind of its finding.
+# Changes of the tuner that `stoker fix` can write, each with the kind of finding that it repairs.
 _IN_SOURCE = {
     "prefetch": missing_prefetch.STALL.slug,
     "parallel calls": map_without_parallel_calls.STALL.slug,
@@ -34,7 +34,7 @@ _IN_SOURCE = {
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker tune`."""
+    """Add the options of `stoker tune`."""
     parser.add_argument(
         "pipeline",
         type=local_path,
@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the dataset, tune it, print."""
+    """Make the dataset, tune it, and print the report."""
     path, name = _parts(args.pipeline)
     dataset, written = _dataset(path, name)
     from stoker.data.tuning.tuner import tune
@@ -104,7 +104,7 @@ def _parts(given: str) -> tuple[Path, str]:
 
 
 def _dataset(path: Path, name: str) -> tuple[Any, str]:
-    """The dataset, and how a program would write it."""
+    """Return the dataset, and how a program would write it."""
     try:
         with quiet_tensorflow():
             import tensorflow as tf

@@ -29,7 +29,7 @@ _SHORTEST_TOKEN = 16
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """The options of `stoker ui`."""
+    """Add the options of `stoker ui`."""
     parser.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="where to listen (127.0.0.1)")
     parser.add_argument("--port", metavar="N", type=int, default=0, help="where to listen (any free port)")
     _tokens.add_options(parser, "the token, needed to listen beyond this machine")
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if given is not None and len(given) < _SHORTEST_TOKEN:
         raise UsageError(f"the token must have at least {_SHORTEST_TOKEN} characters; it has {len(given)}")
     with open_reader(store):
-        # Made or migrated, and what waited in a spool is written.
+        # Opening the store creates or migrates it, and writes batches that waited in a spool.
         pass
     listening = _listen(args.host, args.port)
     port = listening.getsockname()[1]
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     names = () if open_to_others else NAMES
     hosts = frozenset(f"{name}:{port}" for name in names)
     shown = f"[{args.host}]" if ":" in args.host else args.host
-    # A token of the user's own is not repeated: what is printed ends up in logs.
+    # A token of the user's own is not printed again: what is printed ends up in logs.
     query = "?token=...  (the token you gave)" if given else f"?token={token}"
     print_answer(f"{store}\nhttp://{shown}:{port}/{query}")
     if open_to_others:
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     ending = threading.Event()
 
     class PageServer(uvicorn.Server):
-        """Ends the event streams before it shuts down: an open page would listen for ever."""
+        """Ends the event streams before it shuts down, as an open page would listen for ever."""
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             ending.set()
@@ -92,7 +92,7 @@ def _listen(host: str, port: int) -> socket.socket:
         made = socket.socket(family, kind, number)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(place)
-        # Whoever is quick with the URL waits in line.
+        # Clients that are quick with the URL wait in line.
         made.listen(128)
     except OSError as error:
         raise UsageError(f"cannot listen on {host}:{port} ({error.strerror})") from None

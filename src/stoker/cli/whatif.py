@@ -33,12 +33,12 @@ from stoker.printing import print_json
 from stoker.records import Finding, Record, SteppingRow
 from stoker.tracking.store import record_files
 
-# Jobs that are shown beside the one that is asked for.
+# Sizes of jobs that are shown beside the one that was asked for.
 _SIZES = (8, 64, 1024)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """`stoker whatif [ID] [--without WHAT]... [--device-profile P] [--batch 4x] [--workers N] [--json]`."""
+    """Add the options `[ID] [--without WHAT]... [--device-profile P] [--batch 4x] [--workers N] [--json]`."""
     parser.add_argument(
         "id", type=local_path, nargs="?", help="a run's id, or the beginning of one, or a record's file"
     )
@@ -67,7 +67,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Replay, and say what came out."""
+    """Replay the run, and report the result."""
     record = record_files.read(find_record(args.id))
     program, phase = programs.of(record), record.tables.stepping_phase
     if program is None or phase is None:
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _choose_findings(record: Record, wanted: list[str]) -> list[Finding]:
-    """The findings to leave out."""
+    """Return the findings to leave out."""
     chosen: list[Finding] = []
     priced = [f for f in record.findings if has_repair(f.kind)]
     for what in wanted:
@@ -148,7 +148,7 @@ def _scale(record: Record, phase: SteppingRow, args: argparse.Namespace) -> Scal
 
 
 def _fleet(record: Record, phase: SteppingRow, scale: Scale, args: argparse.Namespace) -> int:
-    """A job of many workers that fail."""
+    """Predict a job of many workers that fail."""
     if not args.mtbf or scale.workers < 2:
         raise UsageError("--mtbf needs --workers, such as --workers 1024 --mtbf 4h")
     if args.without or args.device_profile or args.batch:

@@ -12,16 +12,16 @@ TensorFlow's graph, in an order that is a function of the seed and the epoch.
 | module | subject |
 |---|---|
 | readers, text_reader, image_reader, tar_reader, record_files, array_reader | the functions that callers use |
-| csv_files, csv_layout, csv_rows, csv_returns, csv_repair | CSV files, as people keep them |
-| json_files, arrow_sources, frames, table_files | where other tables come from |
+| csv_files, csv_layout, csv_rows, csv_returns, csv_repair | CSV files, as people write them |
+| json_files, arrow_sources, frames, table_files | the other sources of tables |
 | text_files, image_files, image_bytes, tar_files | the contents of other files |
 | paths, class_folders | which files to read |
 | columns, misfits, odd_cells, labels | the kind of each column, and values that do not fit it |
-| cells, cell_dates, cell_times, cell_guesses, lenient | cells as people write them, and how they become values |
+| cells, cell_dates, cell_times, cell_guesses, lenient | cells as people write them, and their conversion to values |
 | category_words, category_columns | categories whose words are written in several ways |
 | ingest, store, cache | one pass over a source, into arrays that are mapped and cached |
 | order, permutation, splits | which rows a batch holds, and which rows are held out |
-| tables, word_ids, augmenting | from rows of the store to a batch |
+| tables, word_ids, augmenting | making a batch from rows of the store |
 | features, layer_names, statistics | what a model needs to know about the columns |
 | survey, other_surveys | what `stoker data` prints |
 | tuning | `stoker.tune`: a faster pipeline, proven equal |

@@ -1,4 +1,4 @@
-"""Arrays in memory as a dataset, with the same orders, splits and shards as the other readers."""
+"""Arrays in memory as a dataset, with the same orders, splits and shards as in the other readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def arrays(
     shard: tuple[int, int] = (0, 1),
     drop_remainder: bool = False,
 ) -> Dataset:
-    """Rows of arrays that fit into memory, in batches of `x` or `(x, y)`.
+    """Read rows of arrays that fit into memory, in batches of `x` or `(x, y)`.
 
     Args:
         x: an array, or a dict, tuple or list of arrays with the same number of rows. They are copied: later changes

@@ -23,7 +23,7 @@ _ROWS = 1 << 16
 _SAMPLE_ROWS = 1 << 13
 
 
-# The names of a query's columns, and a function that fetches so many rows.
+# The names of a query's columns, and a function that fetches the given number of rows.
 QueryRows = tuple[list[str], Callable[[int], list[tuple[object, ...]]]]
 
 
@@ -35,14 +35,14 @@ def conform_blocks(
     *,
     keep_codes: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Blocks of a source, cast to the types of the columns, without the texts that stand for missing values.
+    """Yield the blocks of a source, cast to the types of the columns, with null for texts that mean missing values.
 
     Args:
-        blocks: of the source.
-        columns: the wanted ones.
+        blocks: the blocks of the source.
+        columns: the wanted columns.
         where: the file, frame or query, for messages.
         missing: texts that stand for missing values.
-        keep_codes: keep categories that are encoded already. A frame's may list values that no row has.
+        keep_codes: keep categories that are already encoded. Those of a frame may include values that no row has.
     """
     row = 0
     for block in blocks:
@@ -67,7 +67,7 @@ class ParquetFiles(FileSource):
         if sample is None:
             sample = pa.RecordBatch.from_pylist([], schema=schema)
         found = [describe(name, replace_missing(sample.column(name), self._missing)) for name in schema.names]
-        # The file's own statistics know the gaps; a gap found later would restart the pass.
+        # The file's own statistics say where values are missing; a gap found later would restart the pass.
         return [replace(one, missing=True) if one.name in gaps and one.needs_gaps else one for one in found]
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
@@ -95,7 +95,7 @@ def _read_blocks(blocks: Iterator[pa.RecordBatch], path: Path) -> Iterator[pa.Re
 
 
 def _find_columns_with_gaps(metadata: pq.FileMetaData) -> set[str]:
-    """The columns with missing values, by the file's own statistics."""
+    """Return the columns with missing values, according to the file's own statistics."""
     found: set[str] = set()
     for group in range(metadata.num_row_groups):
         row_group = metadata.row_group(group)
@@ -108,7 +108,7 @@ def _find_columns_with_gaps(metadata: pq.FileMetaData) -> set[str]:
 
 
 def _texts(path: Path, columns: list[Column]) -> list[str]:
-    """The categories that this file holds as text: they are read as codes."""
+    """Return the categories that this file holds as text; they are read as codes."""
     kinds = {field.name: field.type for field in pq.read_schema(path)}
     return [c.name for c in columns if c.kind == "category" and kinds.get(c.name) == pa.string()]
 
@@ -142,7 +142,7 @@ class Query:
 
     Args:
         connect: runs the query again.
-        name: of the query, for messages.
+        name: the name of the query, for messages.
         missing: texts that stand for missing values.
     """
 
@@ -180,7 +180,7 @@ class Query:
 
 
 def describe(name: str, sample: pa.Array) -> Column:
-    """The column that a sample of its values suggests; one that fits no tensor is refused only if it is wanted."""
+    """Return the column that a sample of its values suggests; one that fits no tensor is refused only if wanted."""
     try:
         return from_arrow(name, sample)
     except ArgumentError as error:
@@ -189,7 +189,7 @@ def describe(name: str, sample: pa.Array) -> Column:
 
 @dataclass(frozen=True)
 class Unfit(Column):
-    """A column that cannot be read, and why."""
+    """A column that cannot be read, with the reason."""
 
     reason: str = ""
 

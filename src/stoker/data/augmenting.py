@@ -1,6 +1,6 @@
-"""Random changes to images, by name: a function of the seed, the epoch and the place of each image in it.
+"""Random changes to images, by name. Each is a function of the seed, the epoch and the place of each image in it.
 
-They do to a whole batch at once what `tf.image` does to one image, and draw a separate random number for each image.
+They do what `tf.image` does, but to a whole batch at once, with a separate random number for each image.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Nest, Tensor
 
 _ImageChange: TypeAlias = Callable[[Tensor, Draw], Tensor]
-# The part of an image's height and width that "crop" keeps.
+# The fraction of an image's height and width that "crop" keeps.
 _KEPT = 0.875
 
 
 def _scale_draws(draws: Tensor, low: float, high: float) -> Tensor:
-    """The draws scaled to `low` ... `high`, in a shape that broadcasts with the images."""
+    """Return the draws scaled to `low` ... `high`, in a shape that broadcasts with the images."""
     return (low + (high - low) * draws)[:, None, None, None]
 
 
@@ -32,7 +32,7 @@ def _flip_along(axis: int) -> _ImageChange:
 
 
 def _on_floats(change: _ImageChange) -> _ImageChange:
-    """A change of images with values from 0 to 1, for images of bytes."""
+    """Adapt a change of images with values from 0 to 1 to images of bytes."""
 
     def change_bytes(images: Tensor, draw: Draw) -> Tensor:
         floats = tf.image.convert_image_dtype(images, tf.float32)
@@ -59,7 +59,7 @@ def _hue(images: Tensor, draw: Draw) -> Tensor:
 
 
 def _crop(images: Tensor, draw: Draw) -> Tensor:
-    """A random part of each image, enlarged to its size."""
+    """Return a random part of each image, enlarged to the image's size."""
     top, left = ((1 - _KEPT) * draw(side) for side in ("top", "left"))
     boxes = tf.stack([top, left, top + _KEPT, left + _KEPT], 1)
     cut = tf.image.crop_and_resize(images, boxes, tf.range(tf.shape(images)[0]), images.shape[1:3])
@@ -96,12 +96,12 @@ def check(names: Sequence[str], color_mode: str) -> None:
 
 
 def change(names: Sequence[str], labelled: bool) -> BatchChange | None:
-    """The function that changes a batch of images; None if there are no changes."""
+    """Return the function that changes a batch of images; None if there are no changes."""
     if not names:
         return None
 
     def draw_at(place: int, draw: Draw) -> Draw:
-        # The same change twice draws twice.
+        # A change that is listed twice draws twice.
         return lambda what: draw(f"{place} {what}")
 
     def change_batch(element: Nest, draw: Draw) -> Nest:

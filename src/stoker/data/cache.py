@@ -1,4 +1,4 @@
-"""The cache of what was read: a store in a directory that is named after its files, their state and the options.
+"""The cache of what was read: each store has a directory named after its files, their state and the options.
 
 A file that has changed gets another directory, so a cache is never out of date. A store is written under a temporary
 name and renamed when it is complete. A process that finds another one writing the same store waits and uses the result.
@@ -26,20 +26,20 @@ from stoker.files import user_cache
 from stoker.storage import arriving, origin_of, version_of
 from stoker.storage.room import hold_lock
 
-# A directory; None for the user's cache directory, False to keep the store in memory.
+# A directory, None for the user's cache directory, or False to keep the store in memory.
 CachePlace: TypeAlias = str | os.PathLike[str] | bool | None
-# Gets a function that makes empty writers, and writes a store with the last of them.
+# Takes a function that makes empty writers, and writes a store with the last of them.
 MakeStore: TypeAlias = Callable[[Callable[[], Writer]], Store]
 FORMAT = 1
-# How much of a file's beginning and end identifies it, with its size and modification time.
+# How many bytes of a file's beginning and end identify it, with its size and modification time.
 _END = 1 << 16
-# A file lock does not separate the threads of one process.
+# File locks do not separate the threads of one process.
 _threads = threading.Lock()
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def read_file_state(path: Path) -> list[Any]:
-    """A file's path or URL, and its version, or its size, time and a hash: something changes when the file does."""
+    """Return a file's path or URL with its version, or its size, time and a hash: something changes with the file."""
     if (version := version_of(path)) is not None:
         return [origin_of(path), version]
     (path,) = arriving([path])
@@ -52,12 +52,12 @@ def read_file_state(path: Path) -> list[Any]:
 
 
 def load_or_make(make: MakeStore, source: list[Any], state: list[Any] | None, where: CachePlace) -> Store:
-    """The store of this source, written by `make` unless the cache has it.
+    """Return the store of this source, which `make` writes unless the cache has it.
 
     Args:
         make: writes the store.
         source: the files and the options, as JSON. A new state of the same source replaces the old one.
-        state: of the files; None if nothing tells whether they changed: then nothing is cached.
+        state: the state of the files; None if nothing shows whether they changed, in which case nothing is cached.
         where: the cache.
     """
     if where is True:
@@ -93,7 +93,7 @@ def _read(place: Path) -> Store | None:
 
 def _write(make: MakeStore, place: Path, family: str) -> Store:
     for old in place.parent.glob(f"{family}-*"):
-        # From another state of the files, or left by a process that was killed: we hold the lock.
+        # It belongs to another state of the files, or a killed process left it: we hold the lock.
         shutil.rmtree(old, ignore_errors=True)
     temporary = place.with_name(f"{place.name}.{os.getpid()}-{secrets.token_hex(3)}.new")
 
@@ -104,7 +104,7 @@ def _write(make: MakeStore, place: Path, family: str) -> Store:
     try:
         store = make(make_writer)
         with contextlib.suppress(OSError):
-            # Another machine that shares the directory was faster; our copy is as good, and open.
+            # Another machine that shares the directory was faster; our copy is just as good, and already open.
             temporary.rename(place)
         return store
     finally:

@@ -1,4 +1,4 @@
-"""Columns of categories whose words are read in one way: without spaces around them, and in one case."""
+"""Columns of categories in which each word is read in only one way: without spaces around it, and in one case."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pyarrow as pa
 from stoker.data.category_words import choose_words, fold_word, tidy_word
 from stoker.data.ingest import view
 
-# Categories with more values are names or codes: they are only rid of spaces.
+# Categories with more values than this are names or codes: they only lose the spaces around them.
 _MOST_WORDS = 1_000
 
 
 def find_usual_words(counts: Mapping[str, int]) -> dict[str, str]:
-    """The most common way to write each ordinary word."""
+    """Return the most common way to write each ordinary word."""
     plain: Counter[str] = Counter()
     for text, count in counts.items():
         plain[text.strip()] += count
@@ -39,7 +39,7 @@ class TidyCategories:
         self._trimmed: Counter[str] = Counter()
 
     def read(self, name: str, values: pa.Array) -> pa.Array:
-        """The cells of a block."""
+        """Return the cells of a block, with each word in its usual form."""
         encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
         texts = encoded.dictionary.to_pylist()
         usual = self._usual.setdefault(name, {})
@@ -62,7 +62,7 @@ class TidyCategories:
                 merged[text.strip()] = word
 
     def found(self) -> dict[str, Any]:
-        """Which words were read as others, and how many cells had spaces around them, by column, as JSON."""
+        """Return as JSON, by column, which words were read as others, and how many cells had spaces around them."""
         return {
             "merged": {name: list(map(list, words.items())) for name, words in self._merged.items() if words},
             "trimmed": {name: count for name, count in self._trimmed.items() if count},

@@ -6,10 +6,10 @@ import datetime
 import re
 from typing import Final
 
-# How many of a unit a second has; days are counted whole.
+# How many of each unit make a second; days are counted as wholes.
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _EPOCH: Final = datetime.date(1970, 1, 1).toordinal()
-# Day 0 of spreadsheets, as a day since 1970.
+# Day 0 of spreadsheets, in days since 1970.
 _SERIAL_ZERO: Final = -25_569
 _LEAST_SERIAL, _MOST_SERIAL = 10_000, 80_000
 _LEAST_SECONDS, _MOST_SECONDS = 10**8, 10**10
@@ -30,7 +30,7 @@ _FORMS: Final = tuple(
     )
 )
 _PLAIN_NUMBER: Final = re.compile(r"\d{5,13}(?:\.\d+)?")
-# How the names of the months begin, in English, German, French and Spanish.
+# The first letters of the months' names, in English, German, French and Spanish.
 _MONTH_NAMES = (
     *("jan ene", "feb fév fev", "mar mär mae", "apr avr abr", "may mai", "jun juin", "jul juil"),
     *("aug aoû aou ago", "sep set", "oct okt", "nov", "dec dez déc dic"),
@@ -39,12 +39,12 @@ _MONTHS: Final = {name: number for number, names in enumerate(_MONTH_NAMES, 1) f
 
 
 def read_date(text: str, unit: str, day_first: bool) -> int | None:
-    """A date or a time as a count of the unit since 1970, in UTC; None if it is not one.
+    """Read a date or a time as a count of the unit since 1970, in UTC; None if the text is neither.
 
     Args:
         text: the cell.
         unit: "D", "s", "ms", "us" or "ns".
-        day_first: whether 3/4/2026 is in April, where both are possible.
+        day_first: whether 3/4/2026 is in April, as both are possible.
     """
     text = text.strip().strip("\ufeff'")
     for form in _FORMS:
@@ -63,7 +63,7 @@ def has_time(text: str) -> bool:
 
 
 def day_order(text: str) -> bool | None:
-    """Whether the day comes before the month in a date such as 03/04/2026; None if the dates do not show it."""
+    """Return whether the day comes before the month in a date such as 03/04/2026; None if the date does not show it."""
     found = _FORMS[1].fullmatch(text.strip())
     if found is None:
         return None
@@ -72,15 +72,15 @@ def day_order(text: str) -> bool | None:
 
 
 def is_two_numbers(text: str) -> bool:
-    """Whether a date has its day and its month as numbers before the year."""
+    """Whether a date gives its day and its month as numbers, before the year."""
     return _FORMS[1].fullmatch(text.strip()) is not None
 
 
 def _day(parts: dict[str, str | None], day_first: bool) -> int | None:
-    """Days since 1970."""
+    """Return the days since 1970."""
     year = int(parts["year"] or 0)
     if year < 100:
-        # As POSIX does.
+        # As in POSIX.
         year += 2000 if year < 69 else 1900
     if parts.get("first"):
         first, second = int(parts["first"] or 0), int(parts["second_"] or 0)
@@ -99,7 +99,7 @@ def _day(parts: dict[str, str | None], day_first: bool) -> int | None:
 
 
 def _seconds(parts: dict[str, str | None]) -> tuple[int, int] | None:
-    """Seconds since midnight in UTC, and the nanoseconds after them."""
+    """Return the seconds since midnight in UTC, and the nanoseconds after them."""
     hour, minute, second = (int(parts.get(name) or 0) for name in ("hour", "minute", "second"))
     half = (parts.get("half") or "").lower()
     if half:
@@ -123,7 +123,7 @@ def _count(day: int, seconds: int, nanoseconds: int, unit: str) -> int:
 
 
 def _parse_number_as_time(text: str, unit: str) -> int | None:
-    """A serial number of a spreadsheet, or seconds or milliseconds since 1970."""
+    """Read a serial number of a spreadsheet, or seconds or milliseconds since 1970."""
     value = float(text)
     if _LEAST_SERIAL <= value <= _MOST_SERIAL:
         seconds = round((value + _SERIAL_ZERO) * 86_400)

@@ -1,4 +1,4 @@
-"""How the cells of a column are written, guessed from its texts: units, currencies, thousands signs, forms of dates."""
+"""Guess from a column's texts how its cells are written: units, currencies, thousands signs, forms of dates."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from stoker.data.cell_dates import day_order, has_time, is_two_numbers, read_dat
 from stoker.data.cell_times import read_time
 from stoker.data.cells import TIME, USUAL_GAPS, CellReading, number_form, split_number
 
-# The share of a column's cells that must agree; and the share from which the column is worth a note if they do not.
+# The share of a column's cells that must agree, and the share from which the column deserves a note if they do not.
 ENOUGH, _MANY = 0.9, 0.5
-# How many different texts are tried first: most columns of words end here.
+# How many different texts are tried first; most columns of words are recognised by then.
 _FIRST = 200
-# Decimal and thousands signs, the first of those that fit best counts.
+# Decimal and thousands signs. Of those that fit equally well, the first is taken.
 _SIGNS = ((".", ""), (".", ","), (",", ""), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
 _NAMES = {",": "','", ".": "'.'", " ": "a space", "'": "an apostrophe"}
 _COMMA_SIGNS = ((",", ""), (",", "."), (",", " "), (",", "'"), *_SIGNS)
@@ -22,11 +22,11 @@ _COMMA_SIGNS = ((",", ""), (",", "."), (",", " "), (",", "'"), *_SIGNS)
 
 @dataclass(frozen=True)
 class Guess:
-    """What a column is taken for.
+    """The guess about a column.
 
     Attributes:
         reading: how its cells are read; None if it stays text.
-        how: the same in words; or why it stays text although many cells are numbers or dates.
+        how: the reading in words; or why the column stays text although many cells are numbers or dates.
     """
 
     reading: CellReading | None
@@ -40,13 +40,13 @@ def guess_reading(
     asked: str | None = None,
     decimal_comma: bool = False,
 ) -> Guess | None:
-    """How a column's cells are written; None if they are words.
+    """Guess how a column's cells are written; None if they are words.
 
     Args:
         counts: how often each text occurs.
-        gaps: texts that stand for a missing value, besides the usual ones.
-        asked: the kind that the caller gave; it is not guessed then.
-        decimal_comma: numbers of other columns in this file have a decimal comma.
+        gaps: texts that stand for a missing value, in addition to the usual ones.
+        asked: the kind that the caller gave, which is then not guessed.
+        decimal_comma: whether numbers in other columns of this file have a decimal comma.
     """
     filled = {
         text: count
@@ -112,7 +112,7 @@ def _as_numbers(filled: Mapping[str, int], decimal_comma: bool) -> tuple[Guess, 
 def _as_dates(filled: Mapping[str, int], asked: bool) -> tuple[Guess, int] | None:
     fits = {text: count for text, count in filled.items() if read_date(text, "s", True) is not None}
     if not fits or (not asked and all(text.replace(".", "", 1).isdigit() for text in fits)):
-        # Serial numbers alone are numbers.
+        # A column of nothing but serial numbers holds numbers.
         return None
     first = sum(count for text, count in fits.items() if day_order(text) is True)
     second = sum(count for text, count in fits.items() if day_order(text) is False)

@@ -14,9 +14,9 @@ _HALF_DAY = 12
 
 
 def read_time(text: str) -> float | None:
-    """The seconds of a duration, or since midnight; None if the text is something else.
+    """Return the seconds of a duration, or since midnight; None if the text is something else.
 
-    A single number with a unit, such as 90m, is none: it may be a length.
+    A single number with a unit, such as 90m, does not count, as it may be a length.
     """
     text = text.strip()
     if found := _CLOCK.fullmatch(text):

@@ -1,4 +1,4 @@
-"""How one cell of a table, written as text, becomes a value: the same way in training and in prediction.
+"""Turn one cell of a table, written as text, into a value, in the same way for training and prediction.
 
 A `CellReading` says how the cells of a column are written. It needs neither pyarrow nor TensorFlow, so that a server
 can use it, and it is stored in the bundle.
@@ -17,7 +17,7 @@ from stoker.data.category_words import choose_words, tidy_word
 from stoker.data.cell_dates import read_date
 from stoker.data.cell_times import read_time
 
-# What a cell holds: a number, or a count of a unit since 1970; None if it is missing.
+# The value of a cell: a number, or a count of a unit since 1970; None if it is missing.
 CellValue: TypeAlias = float | int | None
 
 _GAP_WORDS = """
@@ -34,9 +34,9 @@ _TRUTHS: Final = {
 }
 _PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _INFINITE = re.compile(r"(?i)[-+]?inf(?:inity)?")
-# Typographic signs, as a keyboard has them.
+# Typographic signs, and the signs of a keyboard that replace them.
 _SIGNS = str.maketrans("\u2212\u00a0\u202f\u2009\u2019", "-   '", "\ufeff")
-# A sign, what stands before the number, a sign, the number, a power of ten, what stands after it.
+# A sign, the text before the number, a sign, the number, a power of ten, the text after it.
 _PARTS = re.compile(
     r"([-+]?)\s*((?:[^\W\d_]{1,3}\.?|[^\W\d_]?[$€£¥₹₽₩₺₴₿฿])?)\s*([-+]?)\s*(\d[\d.,' ]*|[.,]\d+)([eE][-+]?\d+)?\s*(.*)",
     re.DOTALL,
@@ -46,11 +46,12 @@ _CURRENCY_CODES = """
     r$ a$ c$ usd eur gbp chf jpy inr rs kr sek nok dkk pln zł czk kč huf ft rub try brl cad aud nzd cny rmb sgd hkd mxn
     zar krw thb myr idr rp php vnd ils aed sar
 """
-# Codes and signs of currencies, which may stand before a number; any other text there makes it a name, such as A12.
+# Codes and signs of currencies, which may stand before a number. With any other text before it, a cell is a name, such
+# as A12.
 CURRENCIES: Final = frozenset((*"$€£¥₹₽₩₺₴₿฿", *_CURRENCY_CODES.split()))
 
 
-# In the place of a unit, for columns of times; it cannot stand after a number.
+# Stands in place of a unit for columns of times; it can never be the text after a number.
 TIME: Final = ":"
 
 
@@ -63,10 +64,10 @@ class WrittenNumber:
     """The parts of a number as somebody wrote it.
 
     Attributes:
-        digits: with decimal and thousands signs.
-        negative: whether a minus sign or parentheses surround it.
+        digits: the digits, with decimal and thousands signs.
+        negative: whether it has a minus sign or stands in parentheses.
         power: the power of ten, such as "e-3".
-        affix: what stands around it, in lower case: a currency or a unit.
+        affix: the currency or unit around it, in lower case.
     """
 
     digits: str
@@ -76,7 +77,7 @@ class WrittenNumber:
 
 
 def split_number(text: str) -> WrittenNumber | None:
-    """The parts of a cell that is a number with a unit, a currency or thousands signs; None if it is something else."""
+    """Split a cell that is a number with a unit, a currency or thousands signs; None if it is something else."""
     text = text.translate(_SIGNS).strip()
     in_brackets = text.startswith("(") and text.endswith(")")
     found = _PARTS.fullmatch(text[1:-1].strip() if in_brackets else text)
@@ -94,7 +95,7 @@ def split_number(text: str) -> WrittenNumber | None:
 
 @functools.lru_cache(64)
 def number_form(decimal: str, thousands: str) -> re.Pattern[str]:
-    """The digits of a number that is written with these signs."""
+    """Return the pattern of the digits of a number that is written with these signs."""
     point = re.escape(decimal)
     plain = rf"\d+(?:{point}\d*)?|{point}\d+"
     if not thousands:
@@ -108,17 +109,17 @@ class CellReading:
     """How the cells of a column are read.
 
     Attributes:
-        kind: of the column: "number", "whole", "truth", "category", "text" or "date".
+        kind: the kind of the column: "number", "whole", "truth", "category", "text" or "date".
         decimal: the decimal sign.
         thousands: the sign between thousands; empty if there is none.
-        affix: the currency or unit that is taken off, in lower case; `TIME` for times, which are read as seconds.
+        affix: the currency or unit that is removed, in lower case; `TIME` for times, which are read as seconds.
         day_first: whether 3/4/2026 is in April.
-        unit: of a date: "D", "s", "ms", "us" or "ns".
-        gaps: texts that stand for a missing value, besides the usual ones.
-        tolerant: a cell that cannot be read is missing, because the training file has such cells.
-        fill: the value for a missing cell, where the model has no way to take one.
-        trimmed: of a category: spaces around its words do not count.
-        words: of a category: ordinary words that are recognised however they are written.
+        unit: for a date: "D", "s", "ms", "us" or "ns".
+        gaps: texts that stand for a missing value, in addition to the usual ones.
+        tolerant: whether a cell that cannot be read counts as missing, because the training file has such cells.
+        fill: the value for a missing cell, if the model cannot take one.
+        trimmed: for a category: whether spaces around its words are ignored.
+        words: for a category: ordinary words that are recognised in any case.
     """
 
     kind: str
@@ -138,14 +139,14 @@ class CellReading:
         return choose_words(self.words)
 
     def read_word(self, text: str) -> str:
-        """The word of a category."""
+        """Return the word of a category."""
         return tidy_word(text, self._chosen) if self.trimmed else text
 
     def read(self, text: str) -> CellValue:
-        """The value of a cell of numbers, truth values or dates.
+        """Return the value of a cell of numbers, truth values or dates.
 
         Raises:
-            BadCellError: it cannot be read, and is not missing.
+            BadCellError: the cell cannot be read, and is not missing.
         """
         if text in self.gaps or text.strip().lower() in USUAL_GAPS:
             return None
@@ -177,7 +178,7 @@ class CellReading:
         return -value if found.negative else value
 
     def to_json(self) -> dict[str, Any]:
-        """The reading as JSON, without the fields that have their defaults."""
+        """Return the reading as JSON, without the fields that have their defaults."""
         return {
             one.name: value
             for one in fields(self)
@@ -186,7 +187,7 @@ class CellReading:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> CellReading:
-        """The reverse of `to_json`; what a later version has added is ignored.
+        """Read what `to_json` returned; fields that a later version has added are ignored.
 
         Raises:
             TypeError: it is not a number.
@@ -207,7 +208,7 @@ class CellReading:
 
 
 def _parse_exactly(text: str) -> float | int:
-    """A whole number as an `int`: float64 would round large ones."""
+    """Return a whole number as an `int`: float64 would round large ones."""
     try:
         return int(text)
     except ValueError:

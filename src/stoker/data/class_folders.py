@@ -1,4 +1,4 @@
-"""A folder for each class: its files, found in one walk, with the state that changes when one of them does.
+"""A folder for each class: find its files in one walk, with a state that changes when one of them does.
 
 Everything that reads, counts or checks such a folder uses this walk. Folders inside a class folder belong to the class.
 Names that begin with a dot and what macOS adds to archives (`__MACOSX`) are ignored. Links to folders inside a class
@@ -22,14 +22,14 @@ from stoker.data.paths import IMAGES, explain_unreadable
 from stoker.errors import ArgumentError
 from stoker.units import quantity
 
-# Images of kinds that are not read, although whoever put them there expects it.
+# Images of kinds that are not read, although their owner probably expects it.
 _OTHER_IMAGES = (
     ".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".jfif", ".tga", ".ppm", ".pgm",
 )  # fmt: skip
 
 
 class ClassFile(NamedTuple):
-    """A file of a class. The path is not a `Path`: making one takes longer than everything else here."""
+    """A file of a class. The path is not a `Path`, as making one takes longer than everything else here."""
 
     path: str
     class_name: str
@@ -38,8 +38,8 @@ class ClassFile(NamedTuple):
 
 
 def read_folder_state(root: Path, files: list[ClassFile]) -> str:
-    """A hash that changes when one of the files does, however the folder's path is written."""
-    # Not a list: a long one makes Python's garbage collector walk all objects of TensorFlow, again and again.
+    """Return a hash that changes when one of the files does, however the folder's path is written."""
+    # A hash, not a list: a long list makes Python's garbage collector walk all objects of TensorFlow again and again.
     digest = hashlib.blake2b(digest_size=16)
     for file in files:
         digest.update(os.fsencode(f"{file.path.removeprefix(str(root))}\0{file.size}\0{file.changed_ns}\0"))
@@ -47,15 +47,15 @@ def read_folder_state(root: Path, files: list[ClassFile]) -> str:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether this is not part of the data: `.DS_Store`, `._photo.png`, `.thumbnails`, `__MACOSX`."""
+    """Whether a name is not part of the data: `.DS_Store`, `._photo.png`, `.thumbnails`, `__MACOSX`."""
     return name.startswith(".") or name == "__MACOSX"
 
 
 def class_folders(root: Path) -> list[Path]:
-    """The folders of the classes, in alphabetical order; there may be none.
+    """Return the folders of the classes, in alphabetical order; there may be none.
 
     Raises:
-        ArgumentError: this is not a folder, it cannot be read, or the name of a class is not text.
+        ArgumentError: `root` is not a folder, it cannot be read, or the name of a class is not text.
     """
     if not root.is_dir():
         what = f"{root} is a file" if root.is_file() else f"there is no folder {root}"
@@ -74,12 +74,12 @@ def class_folders(root: Path) -> list[Path]:
 
 
 def list_names(root: Path) -> list[str]:
-    """The names of all files in the folders of the classes."""
+    """List the names of all files in the folders of the classes."""
     return [entry.name for folder in class_folders(root) for entry in _entries(str(folder))]
 
 
 def class_files(root: Path, suffixes: tuple[str, ...]) -> list[ClassFile]:
-    """The files of each class, in alphabetical order.
+    """Return the files of each class, in alphabetical order.
 
     A `DataWarning` names images of kinds that are not read, once.
 
@@ -109,7 +109,7 @@ def class_files(root: Path, suffixes: tuple[str, ...]) -> list[ClassFile]:
 
 
 def _files_of(folder: Path, suffixes: tuple[str, ...]) -> tuple[list[ClassFile], Counter[str]]:
-    """The files of a class, and how many images there are of each kind that is not read."""
+    """Return the files of a class, and how many images there are of each kind that is not read."""
     files: list[ClassFile] = []
     others: Counter[str] = Counter()
     for entry in _entries(str(folder)):
@@ -125,13 +125,13 @@ _CONVERT = "convert to PNG or JPEG"
 
 
 def _count_kinds(kinds: Counter[str]) -> str:
-    """How many files there are of each kind, in words."""
+    """Say how many files there are of each kind."""
     return " and ".join(quantity(count, f"{kind} file") for kind, count in sorted(kinds.items()))
 
 
 @functools.cache
 def _warn_once(message: str) -> None:
-    """Warn, but only once however often a program reads the folder."""
+    """Warn, but only once, however often a program reads the folder."""
     warnings.warn(message, DataWarning, stacklevel=4)
 
 
@@ -145,7 +145,7 @@ def is_text(name: str) -> bool:
 
 
 def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
-    """All entries below a folder except folders and hidden ones."""
+    """Yield all entries below a folder except folders and hidden ones."""
     try:
         with os.scandir(folder) as entries:
             inside = [entry for entry in entries if not _is_hidden(entry.name)]
@@ -159,7 +159,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _list_if_file(entry: os.DirEntry[str], class_name: str) -> list[ClassFile]:
-    """The file; nothing if the entry is not one: a link may lead to a folder."""
+    """Return the file in a list, empty if the entry is not a file: a link may lead to a folder."""
     try:
         about = entry.stat()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The columns of a table: the kind of each, and how the store keeps it.
+"""The columns of a table: their kinds, and how the store keeps them.
 
 | kind     | in the file                       | kept as                                   |
 |----------|-----------------------------------|-------------------------------------------|
@@ -30,18 +30,18 @@ KINDS = ("number", "whole", "truth", "category", "text", "date")
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 # A column of text with more different values than this is not a category.
 MOST_CATEGORIES = 200_000
-# In place of a reading: a value does not fit the column, so how its cells are written is to be guessed again.
+# Stands in place of a reading if a value does not fit the column, so that how its cells are written is guessed again.
 GUESS = "?"
-# Whole numbers up to here are exact as float64.
+# Whole numbers up to this one are exact as float64.
 EXACT = 2**53
 
 
 class DataWarning(UserWarning):
-    """The data can be read, but the caller should know something about it."""
+    """The data can be read, but the caller should know something about them."""
 
 
 def warn_caller(message: str) -> None:
-    """Warn of data at the line that called Stoker."""
+    """Warn about data at the line that called Stoker."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("stoker."):
         level, frame = level + 1, frame.f_back
@@ -49,7 +49,7 @@ def warn_caller(message: str) -> None:
 
 
 class Widen(Exception):
-    """A later value does not fit its column: the pass begins again with this column instead."""
+    """A later value does not fit its column, so the pass begins again with this column instead."""
 
     def __init__(self, column: Column) -> None:
         super().__init__(column.name)
@@ -57,7 +57,7 @@ class Widen(Exception):
 
 
 class Restart(Exception):
-    """The source must read its files in another way: the pass begins again."""
+    """The source must read its files in another way, so the pass begins again."""
 
 
 @dataclass(frozen=True)
@@ -65,17 +65,17 @@ class Column:
     """One column of a table.
 
     Attributes:
-        name: as in the file.
+        name: the name in the file.
         kind: one of `KINDS`.
         missing: whether values may be missing (whole numbers are then kept as float64).
         wide: float64 instead of float32; characters as int32 instead of bytes.
-        unit: of a date: "D", "s", "ms", "us" or "ns".
-        zone: of a date: its time zone, if it has one.
-        blank: all values were missing when the kind was inferred.
-        asked: the caller gave the kind.
+        unit: for a date: "D", "s", "ms", "us" or "ns".
+        zone: for a date: its time zone, if it has one.
+        blank: whether all values were missing when the kind was inferred.
+        asked: whether the caller gave the kind.
         doubt: why the inferred kind is probably wrong. The column is refused unless the caller gives its kind.
         note: a warning about how the kind was inferred.
-        reading: how its cells, which come as text, are read: the JSON of a `CellReading`; empty where Arrow reads them.
+        reading: how its cells, which come as text, are read: the JSON of a `CellReading`; empty if Arrow reads them.
     """
 
     name: str
@@ -87,7 +87,7 @@ class Column:
     blank: bool = False
     asked: bool = False
     doubt: str = ""
-    # Not part of the repr, which is part of the cache's key: new wording must not invalidate a cache.
+    # The repr, which is part of the cache's key, leaves this out, so that new wording does not invalidate a cache.
     note: str = field(default="", repr=False)
     reading: str = field(default="", repr=False)
 
@@ -109,7 +109,7 @@ class Column:
 
     @property
     def arrow(self) -> pa.DataType:
-        """The type it must have in a block."""
+        """The type that the column must have in a block."""
         if self.kind == "date":
             return pa.date32() if self.unit == "D" else pa.timestamp(self.unit, self.zone or None)
         return {
@@ -121,7 +121,7 @@ class Column:
         }[self.kind]
 
     def as_kind(self, kind: str) -> Column:
-        """The same column as another kind."""
+        """Return the same column as another kind."""
         same = kind == self.kind
         return replace(
             self,
@@ -137,12 +137,12 @@ class Column:
 
 
 def from_store(store: Store) -> list[Column]:
-    """The columns of a store."""
+    """Return the columns of a store."""
     return [Column(**fields) for fields in store.meta["columns"]]
 
 
 def from_arrow(name: str, sample: pa.Array) -> Column:
-    """The column that a sample of its values suggests.
+    """Return the column that a sample of its values suggests.
 
     Raises:
         ArgumentError: the values have a type that fits no tensor, such as lists.
@@ -177,7 +177,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _kind_of_strings(sample: pa.Array) -> str:
-    """Text if there are very many different values, or long ones that hardly repeat; category otherwise."""
+    """Return text if there are very many different values, or long ones that hardly repeat; otherwise category."""
     import pyarrow.compute as pc
 
     if len(sample) == 0:
@@ -189,7 +189,7 @@ def _kind_of_strings(sample: pa.Array) -> str:
 
 
 def apply_types(columns: Iterable[Column], types: dict[str, str] | None) -> list[Column]:
-    """The columns, with the kinds the caller gave."""
+    """Return the columns with the kinds that the caller gave."""
     known = list(columns)
     for name, kind in (types or {}).items():
         check_known([column.name for column in known], name, "types")
@@ -209,7 +209,7 @@ def check_different(names: Sequence[str], where: str) -> None:
     """Check that no two columns have the same name.
 
     Raises:
-        ArgumentError: two have.
+        ArgumentError: two columns have the same name.
     """
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -220,7 +220,7 @@ def check_known(names: Sequence[str], wanted: str, argument: str) -> None:
     """Check that there is a column of that name.
 
     Raises:
-        ArgumentError: there is none; the message suggests the nearest name.
+        ArgumentError: there is no such column; the message suggests the nearest name.
     """
     if wanted in names:
         return

@@ -1,4 +1,4 @@
-"""CSV files as blocks of Arrow columns."""
+"""Read CSV files as blocks of Arrow columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from stoker.units import quantity
 _NO_SEPARATORS = '\r\n"'
 # Types are inferred from the first block; a later value that does not fit widens its column.
 _SAMPLE = 1 << 20
-# Bytes that tell whether a file is text, and characters of a row that a message quotes.
+# The bytes that show whether a file is text, and the characters of a row that a message quotes.
 _PEEK, _QUOTED = 1 << 16, 60
 _CONVERSION = re.compile(
     r"In CSV column #(\d+): .*?CSV conversion error to [^:]+: invalid value '(.*)'", re.DOTALL
@@ -45,14 +45,14 @@ _FIELDS = re.compile(r"Expected (\d+) columns, got (\d+): (.*)")
 
 
 class CsvFiles(FileSource):
-    """Files with the same columns, read one after the other.
+    """CSV files with the same columns, read one after the other.
 
     Args:
         paths: the files.
-        separator: between the fields of a row.
-        encoding: of the files.
+        separator: the text between the fields of a row.
+        encoding: the encoding of the files.
         missing: texts that stand for missing values, in addition to those that Arrow knows.
-        lenient: find out the separator and the encoding where these are wrong, and repair uneven rows.
+        lenient: find out the separator and the encoding if the given ones are wrong, and repair uneven rows.
 
     Raises:
         ArgumentError: the separator cannot separate fields.
@@ -79,7 +79,7 @@ class CsvFiles(FileSource):
         # By file: the character that stands for the lone carriage returns in its cells.
         self._stand_ins: dict[Path, str] = {}
         self._lenient = lenient
-        # By file whose rows are not even: what was done about it.
+        # The repairs, by file, of files with uneven rows.
         self._repairs: dict[Path, CsvRepairs] = {}
         self._notes: list[str] = []
 
@@ -110,7 +110,7 @@ class CsvFiles(FileSource):
         return [self._column(path, name, sample.column(name), texts) for name in names]
 
     def _needs_repair(self, path: Path, sample: pa.RecordBatch) -> bool:
-        """Whether columns share a name, the header comes again, or totals stand at the end."""
+        """Whether columns share a name, the header is repeated, or totals stand at the end."""
         if path in self._repairs:
             return False
         names = sample.schema.names
@@ -126,7 +126,7 @@ class CsvFiles(FileSource):
         return len(names) > 1 and not packed and ends_in_footer(path, self._separator, self._encoding)
 
     def about_files(self) -> dict[str, Any]:
-        """What was found out about the files and done to their rows, in words, and whether rows were uneven."""
+        """Return in words what was found out about the files and done to their rows, and whether rows were uneven."""
         repairs = [line for one in self._repairs.values() for line in one.lines()]
         return {"notes": [*dict.fromkeys(self._notes), *repairs], "uneven": bool(repairs)}
 
@@ -151,7 +151,7 @@ class CsvFiles(FileSource):
         return column
 
     def _find_doubtful_numbers(self, path: Path, sample: pa.RecordBatch) -> dict[str, pa.Array]:
-        """The texts of columns that Arrow reads as numbers although they hold 0x1F or too many digits."""
+        """Return the texts of columns that Arrow reads as numbers although they hold 0x1F or too many digits."""
         import pyarrow.compute as pc
 
         whole = [field.name for field in sample.schema if pa.types.is_integer(field.type)]
@@ -172,7 +172,7 @@ class CsvFiles(FileSource):
         }
 
     def _sample(self, path: Path, types: dict[str, pa.DataType] | None = None) -> pa.RecordBatch:
-        """The first block, with these types or those that Arrow infers."""
+        """Return the first block, with these types or those that Arrow infers."""
         options = pacsv.ConvertOptions(column_types=types, null_values=self._absent)
         while True:
             try:
@@ -185,7 +185,7 @@ class CsvFiles(FileSource):
                 continue
 
     def _check_text(self, path: Path) -> None:
-        """Refuse what is not text: Arrow would take it for a table with odd column names."""
+        """Refuse a file that is not text: Arrow would take it for a table with odd column names."""
         with pa.input_stream(str(path)) as file:
             start = file.read(_PEEK)
         try:
@@ -208,7 +208,7 @@ class CsvFiles(FileSource):
         self._header_line = text.lstrip().partition("\n")[0].strip()
 
     def _other_separator(self, path: Path, header: str) -> ArgumentError | None:
-        """The error for a header that is one field but looks like several; None if it does not."""
+        """Return the error for a header that is one field but looks like several; None if it does not."""
         for other in (";", "\t", "|", ","):
             if other != self._separator and other in header:
                 return ArgumentError(
@@ -225,7 +225,7 @@ class CsvFiles(FileSource):
         )
         for path in arriving(self.paths):
             if self._one_column:
-                # With one column, the number of fields does not show that returns break the rows.
+                # With a single column, the number of fields does not show that returns break the rows.
                 self._finds_lone_returns(path)
             with self._explain_errors(path, columns), self._open(path, options) as reader:
                 for block in reader:
@@ -249,14 +249,14 @@ class CsvFiles(FileSource):
         return pacsv.open_csv(opened, read_options=read, parse_options=self._parse, convert_options=options)
 
     def _bytes(self, path: Path) -> pa.NativeFile:
-        """The file, unpacked, in UTF-8."""
+        """Open the file, decompressed and in UTF-8."""
         stream = pa.input_stream(str(path))
         if self._encoding == "utf8":
             return stream
         return pa.transcoding_input_stream(stream, self._encoding, "utf8")
 
     def _restore(self, path: Path, block: pa.RecordBatch) -> pa.RecordBatch:
-        """The block with lone returns back in their cells, and without the texts that stand for missing values."""
+        """Put lone returns back into the cells of a block, and drop the texts that stand for missing values."""
         stand_in = self._stand_ins.get(path)
         if not stand_in and not self._missing:
             return block
@@ -317,7 +317,7 @@ class CsvFiles(FileSource):
         return ArgumentError(f"{path}: {message.splitlines()[0]}")
 
     def _place_of_ragged(self, path: Path) -> str:
-        """Which row is the first with too few or too many fields, for a message; empty if that is unknown."""
+        """Say which row is the first with too few or too many fields, for a message; empty if that is unknown."""
         try:
             with self._bytes(path) as stream:
                 found = find_ragged(read_rows(stream, self._separator))
@@ -326,7 +326,7 @@ class CsvFiles(FileSource):
         return "" if found is None else f", row {found[0]:,}"
 
     def _finds_lone_returns(self, path: Path) -> bool:
-        """Whether carriage returns in cells may have broken the rows. From now on they stay in their cells."""
+        """Find out whether carriage returns in cells may have broken the rows. If so, they now stay in their cells."""
         if path in self._stand_ins:
             return False
         with self._bytes(path) as stream:
@@ -348,7 +348,7 @@ class CsvFiles(FileSource):
             return list(reader.schema.names)
 
     def _explain_misfit(self, path: Path, column: Column, value: str) -> Exception:
-        """The error for a value that does not fit; finding its row takes a pass over that column alone."""
+        """Return the error for a value that does not fit. Finding its row takes a pass over that column alone."""
         wider = widen(column, value)
         if wider is not None:
             return Widen(wider)
@@ -370,7 +370,7 @@ class CsvFiles(FileSource):
         return refuse(column, value, str(path), None)
 
     def _texts(self, path: Path, name: str) -> Iterator[pa.Array]:
-        """A column as text, a block at a time."""
+        """Yield a column as text, a block at a time."""
         options = pacsv.ConvertOptions(column_types={name: pa.string()}, include_columns=[name])
         with self._open(path, options) as reader:
             for block in reader:
@@ -378,13 +378,13 @@ class CsvFiles(FileSource):
 
 
 def _quote(text: str) -> str:
-    """The beginning of a row, without characters that a terminal would obey."""
+    """Quote the beginning of a row, without characters that a terminal would obey."""
     plain = "".join(character if character.isprintable() else "?" for character in text)
     return plain if len(plain) <= _QUOTED else f"{plain[:_QUOTED]}..."
 
 
 def _explain_rounding(path: Path, name: str, texts: pa.Array) -> str:
-    """The message that refuses whole numbers beyond int64, which a float would round; empty if there are none."""
+    """Return the message that refuses whole numbers beyond int64, which floats would round; empty if there are none."""
     import pyarrow.compute as pc
 
     written = texts.filter(pc.not_equal(texts, ""))

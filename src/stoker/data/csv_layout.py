@@ -1,4 +1,4 @@
-"""How a CSV file is laid out, from its first lines: what separates the fields, and which line is the header."""
+"""Find out the layout of a CSV file from its first lines: what separates the fields, and which line is the header."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import csv
 import re
 from collections import Counter
 
-# Lines that show how many fields a row has.
+# The number of lines from which the number of fields in a row is found.
 LOOKED_AT = 50
-# The share of the rows that must have as many fields as the header.
+# The share of the rows that must have the same number of fields as the header.
 _EVEN = 0.8
 _SEPARATORS = (";", "\t", "|", ",")
-# With fewer columns, a row with one cell may well be a row.
+# With fewer columns, a row with a single cell may well be a proper row.
 _LEAST_COLUMNS = 3
 
 
 def guess_separator(text: str, given: str) -> str:
-    """The separator: the given one if it divides the first lines evenly, or else another that does.
+    """Return the separator: the given one if it divides the first lines evenly, or else another one that does.
 
-    Lines above the header are passed over; the separator that finds the header earliest counts.
+    Lines above the header are skipped; the separator with which the header comes earliest wins.
     """
     lines = [line for line in text.splitlines()[:LOOKED_AT] if line.strip()]
     if lines and is_separator_line(lines[0]) and len(lines[0].strip()) == len("sep=;"):
         return lines[0].strip()[-1]
     found = {sign: fit for sign in (given, *_SEPARATORS) if (fit := _fit(lines, sign)) is not None}
-    # The earliest header, then the given one, then the most fields.
+    # The earliest header wins, then the given separator, then the most fields.
     return min(found, key=lambda sign: (found[sign][0], sign != given, -found[sign][1]), default=given)
 
 
 def _fit(lines: list[str], separator: str) -> tuple[int, int] | None:
-    """The place of the header and its fields; None if most of the rows have another number of them, or one."""
+    """Return the place of the header and its number of fields; None if it has one, or most rows have another number."""
     rows = [row for row in csv.reader(lines, delimiter=separator) if row]
     if not rows:
         return None
@@ -42,7 +42,7 @@ def _fit(lines: list[str], separator: str) -> tuple[int, int] | None:
 
 
 def find_header(first: list[list[str]]) -> int:
-    """Which row is the header: the first one, unless a title stands above the row of names.
+    """Return which row is the header: the first one, unless a title stands above the row of names.
 
     A title is much narrower than the rows below, or most of its cells are empty.
     """
@@ -50,7 +50,7 @@ def find_header(first: list[list[str]]) -> int:
         return 1
     widths = Counter(map(len, first))
     usual = max(widths, key=lambda one: (widths[one], one))
-    # Rows that are one field wider than the header end in a separator.
+    # Rows that are one field wider than the header just end in a separator.
     is_narrow = len(first[0]) < usual - (len(first[0]) > 1)
     if not is_narrow and (usual < _LEAST_COLUMNS or not _is_mostly_empty(first[0], usual)):
         return 0
@@ -61,16 +61,16 @@ def find_header(first: list[list[str]]) -> int:
 
 
 def _is_mostly_empty(row: list[str], usual: int) -> bool:
-    """Whether at most half of the cells of a row, one of three or more, are filled."""
+    """Whether at most half of the cells of a row are filled, if the table has three columns or more."""
     return usual >= _LEAST_COLUMNS and 2 * sum(bool(cell.strip()) for cell in row) <= usual
 
 
 def is_separator_line(text: str) -> bool:
-    """Whether a line tells a spreadsheet program how the fields are separated: `sep=;`."""
+    """Whether a line tells a spreadsheet program which separator the file has: `sep=;`."""
     return re.match(r"(?i)sep=.?", text) is not None
 
 
 def _are_names(row: list[str]) -> bool:
-    """Whether the cells of a row could be names of columns: different, and no numbers."""
+    """Whether the cells of a row could be names of columns: all different, and no numbers."""
     cells = [cell.strip() for cell in row]
     return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[-+]?[\d.,]*", cell) for cell in cells)

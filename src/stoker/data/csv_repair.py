@@ -1,7 +1,7 @@
-"""CSV files with uneven rows, made even for Arrow, which reads only rows with as many fields as the header.
+"""Make the uneven rows of CSV files even for Arrow, which only reads rows with as many fields as the header.
 
-Where a file has others, Python's reader goes through it first: short rows are filled up with empty cells, and rows that
-cannot be right are left out and counted (`csv_rows`).
+Python's reader goes through a file with other rows first: it fills up short rows with empty cells, and leaves out and
+counts rows that cannot be right (`csv_rows`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CODES = ("utf-8", "cp1252", "latin-1")
 
 
 class EvenRows(io.RawIOBase):
-    """A stream of UTF-8 text whose rows are even, made from one whose rows may not be."""
+    """A stream of UTF-8 text with even rows, made from one whose rows may be uneven."""
 
     def __init__(self, stream: pa.NativeFile, separator: str, repairs: CsvRepairs, name: str) -> None:
         self._stream, self._name = stream, name
@@ -60,13 +60,13 @@ class EvenRows(io.RawIOBase):
 
 
 def read_rows(stream: pa.NativeFile, separator: str) -> Iterator[list[str]]:
-    """The rows of a stream of UTF-8, as Python's reader sees them."""
+    """Yield the rows of a stream of UTF-8, as Python's reader sees them."""
     text = (line if n else line.removeprefix("\ufeff") for n, line in enumerate(_lines(stream)))
     return csv.reader(text, delimiter=separator)
 
 
 def _lines(stream: pa.NativeFile) -> Iterator[str]:
-    """The lines of a stream, with their ends."""
+    """Yield the lines of a stream, with their ends."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     rest = ""
     while chunk := stream.read(_CHUNK):
@@ -79,7 +79,7 @@ def _lines(stream: pa.NativeFile) -> Iterator[str]:
 
 
 def _rejoin_lines(lines: list[str]) -> list[str]:
-    """Join what `splitlines` cut at anything but newlines and returns, such as form feeds."""
+    """Rejoin lines that `splitlines` cut at anything but newlines and returns, such as form feeds."""
     found: list[str] = []
     for line in lines:
         if found and not found[-1].endswith(("\n", "\r")):
@@ -90,14 +90,14 @@ def _rejoin_lines(lines: list[str]) -> list[str]:
 
 
 def find_ragged(rows: Iterable[list[str]]) -> tuple[int, int, int] | None:
-    """The first row that has more or fewer fields than the header, with both numbers; None if there is none."""
+    """Return the first row with more or fewer fields than the header, and both numbers; None if there is none."""
     there = (row for row in rows if row)
     width = len(next(there, []))
     return next(((n, len(row), width) for n, row in enumerate(there, 1) if len(row) != width), None)
 
 
 def find_encoding(path: Path) -> str:
-    """The encoding of a file: UTF-16 if it begins like that, UTF-8, Windows' or Latin-1; empty if it is no text."""
+    """Return a file's encoding: UTF-16 if it begins like that, UTF-8, Windows' or Latin-1; empty if it is not text."""
     with pa.input_stream(str(path)) as stream:
         if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
             return "utf-16"
@@ -125,7 +125,7 @@ def ends_in_footer(path: Path, separator: str, encoding: str) -> bool:
         size = file.seek(0, io.SEEK_END)
         file.seek(max(0, size - _TAIL))
         tail = file.read().decode(encoding if encoding != "utf-16" else "utf-8", "replace")
-    # A spreadsheet writes its empty rows as separators alone.
+    # In a spreadsheet's file, empty rows consist of separators.
     lines = [line for line in tail.splitlines() if line.strip(f' \t"{separator}')]
     rows = list(csv.reader(lines[-2:], delimiter=separator))
     return len(rows) == 2 and bool(rows[0]) and is_footer(rows[1], len(rows[0]))

@@ -1,6 +1,6 @@
 """Lone carriage returns in the cells of CSV files whose rows end in a newline.
 
-Python's `csv` and pandas write such a cell without quotes, and Arrow takes the return for the end of a row. Where that
+Python's `csv` and pandas write such a cell without quotes, and Arrow takes the return for the end of a row. If that
 breaks the rows, a control character that the file does not use stands for the returns until the cells are parsed.
 """
 
@@ -19,7 +19,7 @@ _CONTROLS = (*range(1, 9), *range(14, 32), 127)
 
 
 def find_stand_in(stream: pa.NativeFile) -> str:
-    """A character that can stand for lone returns; empty if there are none, or if they end the rows.
+    """Return a character that can stand for lone returns; empty if there are none, or if they end the rows.
 
     Args:
         stream: the bytes of a file, in UTF-8.
@@ -37,7 +37,7 @@ def find_stand_in(stream: pa.NativeFile) -> str:
 
 
 def restore(values: pa.Array, stand_in: str) -> pa.Array:
-    """The values of a column, with returns in place of the stand-in."""
+    """Return the values of a column, with returns in place of the stand-in."""
     if pa.types.is_dictionary(values.type):
         return pa.DictionaryArray.from_arrays(values.indices, restore(values.dictionary, stand_in))
     if pa.types.is_string(values.type):
@@ -77,7 +77,7 @@ class WithStandIns(io.RawIOBase):
 
 
 def _find_header_end(data: bytes) -> int:
-    """Where the first row ends: after the first newline or return that is not quoted."""
+    """Return where the first row ends: after the first newline or return that is not quoted."""
     place = len(data) - len(data.lstrip(b"\r\n"))
     for number, part in enumerate(data[place:].split(b'"')):
         if number % 2 == 0 and (end := re.search(rb"\r*\n|\r", part)):

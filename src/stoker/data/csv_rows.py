@@ -1,4 +1,4 @@
-"""Which rows of a CSV file count: lines above the header, short and long rows, headers repeated, totals at the end.
+"""Decide which rows of a CSV file count: lines above the header, uneven rows, repeated headers, totals at the end.
 
 Training, prediction and the server judge rows by these rules, so that all read a file in the same way.
 """
@@ -15,7 +15,7 @@ from typing import TypeAlias
 from stoker.data.csv_layout import LOOKED_AT, find_header
 from stoker.units import quantity
 
-# Rows at the end that may be totals, and rows that a report shows.
+# How many rows at the end may be totals, and how many rows a report shows.
 _LAST, _SHOWN = 8, 3
 _TOTALS = (
     r"(grand |sub)?totals?|totale|sum(me|a)?|somme|gesamt(summe)?|average|durchschnitt|mean|median|count"
@@ -27,19 +27,19 @@ _FOOTER = re.compile(
 )
 FOOTER, EMPTY = "a total or a note at the end", "empty, at the end"
 AT_END = (FOOTER, EMPTY)
-# Begins the names of columns that are not read.
+# The prefix of the names of columns that are not read.
 HIDDEN = "\x1f"
-# The cells of a row, as many as the header has, and why it is left out; None if it is not.
+# The cells of a row, as many as the header has, and why the row is left out; None if it is not.
 JudgedRow: TypeAlias = tuple[list[str], str | None]
 
 
 @dataclass
 class CsvRepairs:
-    """What was done to the rows of a file.
+    """The repairs made to the rows of a file.
 
     Attributes:
-        left_out: rows left out, and why, with their count.
-        shown: the first few of each reason: the row, and the reason.
+        left_out: the reasons why rows were left out, with the number of rows.
+        shown: the first few rows for each reason, with the reason.
         filled: how many short rows were filled up.
         above: lines above the header.
         renamed: columns that share their name with a later one.
@@ -52,7 +52,7 @@ class CsvRepairs:
     renamed: list[str] = field(default_factory=list)
 
     def lines(self, fate: str = "left out") -> list[str]:
-        """The same in words, a line each; `fate` is what became of rows that do not count."""
+        """Return the repairs in words, a line each; `fate` is what became of rows that do not count."""
         found = []
         for why, count in self.left_out.items():
             rows = ", ".join(f"{row:,}" for row, of in self.shown if of == why)
@@ -69,12 +69,12 @@ class CsvRepairs:
 
 
 def even_out_rows(rows: Iterable[list[str]], repairs: CsvRepairs) -> Iterator[list[str]]:
-    """The header, then every row that counts with as many fields as it has."""
+    """Yield the header, then every row that counts, with as many fields as the header."""
     return (cells for cells, why in judge_rows(rows, repairs) if why is None)
 
 
 def judge_rows(rows: Iterable[list[str]], repairs: CsvRepairs) -> Iterator[JudgedRow]:
-    """The header, then every row below it in the order of the file; empty lines are passed over.
+    """Yield the header, then every row below it in the order of the file. Empty lines are skipped.
 
     Args:
         rows: all rows of the file, as Python's reader gives them.
@@ -105,7 +105,7 @@ def judge_rows(rows: Iterable[list[str]], repairs: CsvRepairs) -> Iterator[Judge
 
 
 def fill_rows(rows: Iterable[list[str]]) -> Iterator[JudgedRow]:
-    """The rows of texts, which are not judged: any text may be one. What is too long is cut off."""
+    """Yield rows of texts. They are not judged, as any text may be a row; cells beyond the header are cut off."""
     there = (row for row in rows if row)
     header = next(there, [])
     width = len(header)
@@ -115,7 +115,7 @@ def fill_rows(rows: Iterable[list[str]]) -> Iterator[JudgedRow]:
 
 
 def _find_footers(last: list[JudgedRow], width: int) -> int:
-    """Where the totals, notes and empty rows at the end begin."""
+    """Return where the totals, notes and empty rows at the end begin."""
     end = len(last)
     for place in range(len(last) - 1, -1, -1):
         row, why = last[place]
@@ -141,7 +141,7 @@ def _judge(number: int, row: list[str], why: str | None, width: int, repairs: Cs
 
 
 def _different_names(header: list[str], repairs: CsvRepairs) -> list[str]:
-    """The names of the columns; of several with the same name, the last one keeps it, as in `csv.DictReader`."""
+    """Return the names of the columns. Of several with the same name, the last one keeps it, as in `csv.DictReader`."""
     found = list(header)
     for number, name in enumerate(header):
         if name in header[number + 1 :]:
@@ -151,12 +151,12 @@ def _different_names(header: list[str], repairs: CsvRepairs) -> list[str]:
 
 
 def make_hidden_name(name: str, number: int) -> str:
-    """The name of a column that is not read, because a later one is called the same."""
+    """Make the name of a column that is not read because a later one has the same name."""
     return f"{HIDDEN}{name} {number + 1}"
 
 
 def _fault(row: list[str], width: int, header: list[str]) -> str | None:
-    """Why a row is left out; None if it is not."""
+    """Return why a row is left out; None if it is not."""
     if len(row) > width and any(cell.strip() for cell in row[width:]):
         return f"more fields than the {width} of the header"
     if len(row) == 1 and width > 2:

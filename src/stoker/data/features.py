@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from stoker.data.labels import ClassName
 
 UNKNOWN = "[UNK]"
-# Categories with up to so many values are one-hot encoded; larger ones get a learned embedding.
+# Categories with at most this many values are one-hot encoded; larger ones get a learned embedding.
 _MOST_ONE_HOT = 32
-# A column whose mean is within so many standard deviations of zero loses less than 1e-4 of one as float32.
+# A column whose mean is within this many standard deviations of zero loses less than 1e-4 of one as float32.
 _NEAR_ZERO = 1000
 _TEXT_TOKENS = 20_000
 _TEXT_WIDTH = 64
@@ -46,12 +46,12 @@ class Feature:
     """One input column.
 
     Attributes:
-        name: of the column.
+        name: the name of the column.
         kind: "number", "whole", "truth", "category", "text" or "date".
-        dtype: of its tensor in a batch.
-        vocabulary: of a category: what its ids stand for. Id 0 is a missing value, or one that no training row has.
+        dtype: the dtype of its tensor in a batch.
+        vocabulary: for a category: what its ids stand for. Id 0 is a missing value, or one that no training row has.
         missing: how many values are missing.
-        unit: of a date: the unit that counts from 1970.
+        unit: for a date: the unit in which it is counted from 1970.
         reading: how the cells are written, if not plainly.
     """
 
@@ -81,7 +81,7 @@ class Features(Mapping[str, Feature]):
         self._moments, self._texts = moments, texts
         self.labels = labels
         self.label = label
-        # What reading a table leniently has found: see `LenientTable.found`.
+        # The findings of reading a table leniently: see `LenientTable.found`.
         self.found = found or {}
         self.label_reading = label_reading
         self._layer_names = layer_names(list(self._features))
@@ -97,20 +97,20 @@ class Features(Mapping[str, Feature]):
 
     @functools.cached_property
     def moments(self) -> dict[str, Moments]:
-        """Count, mean and variance of each column of numbers, over the training rows."""
+        """The count, mean and variance of each column of numbers, over the training rows."""
         return {name: found for name, found in self._moments().items() if name in self._features}
 
     def mean(self, name: str) -> float:
-        """The mean of a column of numbers, over the training rows."""
+        """Return the mean of a column of numbers, over the training rows."""
         found = self.moments[name]
         return found.base + found.mean
 
     def variance(self, name: str) -> float:
-        """The variance of a column of numbers, over the training rows."""
+        """Return the variance of a column of numbers, over the training rows."""
         return self.moments[name].variance
 
     def inputs(self, *, avoid: Collection[str] = ()) -> dict[str, Tensor]:
-        """A `keras.Input` for each column, as the dataset gives it.
+        """Return a `keras.Input` for each column, as the dataset gives it.
 
         Args:
             avoid: names of other layers of the model, which Keras may number (`dense_1`). Names must be unique, so the
@@ -130,7 +130,7 @@ class Features(Mapping[str, Feature]):
         return keras.Input((), name=plain, dtype=dtype)
 
     def encode(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """All columns as one tensor of shape [batch, width].
+        """Encode all columns as one tensor of shape [batch, width].
 
         Numbers are normalised (a missing one becomes the mean, and another column marks it). Categories are one-hot
         encoded, or get a learned vector if they have many values. Text becomes the mean of its words' learned vectors.
@@ -157,7 +157,7 @@ class Features(Mapping[str, Feature]):
         )
 
     def _group_number_columns(self) -> list[list[str]]:
-        """Groups of number columns of one type, each normalised as one array with a few operations.
+        """Group number columns of one type, so that each group is normalised as one array with a few operations.
 
         Columns with gaps are excluded, and those so far from zero that float32 would lose digits.
         """
@@ -182,7 +182,7 @@ class Features(Mapping[str, Feature]):
         )(columns)
 
     def _own_name(self, wanted: str) -> str:
-        """A layer name that no column has."""
+        """Return a layer name that no column has."""
         while wanted in self._layer_names.values():
             wanted += "_"
         return wanted
@@ -240,7 +240,7 @@ class Features(Mapping[str, Feature]):
         words = keras.layers.TextVectorization(max_tokens=_TEXT_TOKENS, name=self._own_name(f"{name}_words"))
         words.adapt(self._texts(feature.name))
         ids = words(value)
-        # A text without words becomes one unknown word (id 1): nothing has no mean.
+        # A text without words becomes one unknown word (id 1), because an empty set has no mean.
         nothing = ops.all(ops.equal(ids, 0), axis=1, keepdims=True)
         ids = ops.concatenate([ids, ops.cast(nothing, "int64")], axis=1)
         vectors = keras.layers.Embedding(
@@ -249,7 +249,7 @@ class Features(Mapping[str, Feature]):
         return keras.layers.GlobalAveragePooling1D(name=self._own_name(f"{name}_mean"))(vectors)
 
     def lookup(self, name: str) -> Layer:
-        """The layer that turns a category's texts into ids; 0 for a text that no training row has."""
+        """Return the layer that turns a category's texts into ids; 0 for a text that no training row has."""
         import keras
 
         words = list(self._features[name].vocabulary or ())[1:]
@@ -257,7 +257,7 @@ class Features(Mapping[str, Feature]):
         return keras.layers.StringLookup(vocabulary=words, num_oov_indices=1, name=plain)
 
     def serving_model(self, model: Model) -> Model:
-        """The model with the vocabularies in front, so that it takes categories as text.
+        """Return the model with the vocabularies in front, so that it takes categories as text.
 
         A category that no training row has gets id 0, like a missing one.
         """

@@ -1,4 +1,4 @@
-"""Data in memory as Arrow tables: pandas and polars frames, Hugging Face datasets, dicts of columns."""
+"""Turn data in memory into Arrow tables: pandas and polars frames, Hugging Face datasets, dicts of columns."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from stoker.data.columns import check_different
 from stoker.data.misfits import convert_from_python
 from stoker.errors import ArgumentError
 
-# A pandas or polars frame, an Arrow table, a Hugging Face dataset, a dict of columns: known by their methods.
+# A pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns, recognised by their methods.
 ColumnHolder: TypeAlias = Any
-# One column of these.
+# One column of such an object.
 _Values: TypeAlias = Any
 _FAILURES = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 
 def to_arrow(data: ColumnHolder, missing: tuple[str, ...]) -> tuple[pa.Table, dict[str, str]]:
-    """An Arrow table of anything that holds columns.
+    """Return an Arrow table of any object that holds columns.
 
     Args:
         data: a pandas or polars frame, an Arrow table, a Hugging Face dataset, a dict of columns.
@@ -30,7 +30,7 @@ def to_arrow(data: ColumnHolder, missing: tuple[str, ...]) -> tuple[pa.Table, di
         The table, and for each column that does not fit into one, the reason.
 
     Raises:
-        ArgumentError: it has another type, or two columns have the same name.
+        ArgumentError: the object has another type, or two columns have the same name.
     """
     where = f"the {type(data).__name__}"
     names = _names(data)
@@ -45,7 +45,7 @@ def to_arrow(data: ColumnHolder, missing: tuple[str, ...]) -> tuple[pa.Table, di
     try:
         return _convert_whole(data), {}
     except _FAILURES:
-        # Column by column, so that one that does not fit is refused by name, and only if it is wanted.
+        # Convert column by column, so that one that does not fit is refused by name, and only if it is wanted.
         return _convert_by_column(data, where, missing)
 
 
@@ -116,7 +116,7 @@ def _column(values: _Values, name: str, where: str, missing: tuple[str, ...]) ->
 
 
 def _is_gap(value: object) -> bool:
-    """Whether it is one of a frame's ways to say that a value is missing."""
+    """Whether a value is one of a frame's ways to say that a value is missing."""
     if isinstance(value, float | np.floating):
         return math.isnan(value)
     return type(value).__name__ in ("NAType", "NaTType")

@@ -1,4 +1,4 @@
-"""The bytes of an image file as pixels, for training and for serving.
+"""Decode the bytes of an image file to pixels, for training and for serving.
 
 Both use the same code, so that a served model sees the same pixels as in training.
 """
@@ -11,20 +11,20 @@ from stoker.tf_internals.types import Tensor, TensorLike
 
 
 def decode_plain(raw: TensorLike, channels: int) -> Tensor:
-    """One image as bytes, in its own size; works in a graph, too."""
+    """Decode one image to bytes, in its own size. This works in a graph, too."""
     return tf.io.decode_image(raw, channels, expand_animations=False)
 
 
 def resize(pixels: Tensor, size: tuple[int, int]) -> Tensor:
-    """The image in another height and width; works in a graph, too."""
+    """Resize the image to another height and width. This works in a graph, too."""
     return tf.cast(tf.round(tf.image.resize(pixels, size)), tf.uint8)
 
 
 def decode(raw: TensorLike, channels: int) -> Tensor:
-    """One image, also of the few kinds that TensorFlow decodes only to colours (CMYK).
+    """Decode one image, including the few kinds that TensorFlow decodes only to colours (CMYK).
 
     Raises:
-        tf.errors.OpError: it is damaged, or not an image.
+        tf.errors.OpError: the data are damaged, or not an image.
     """
     try:
         return decode_plain(raw, channels)
@@ -35,5 +35,5 @@ def decode(raw: TensorLike, channels: int) -> Tensor:
 
 
 def fit(pixels: Tensor, size: tuple[int, int]) -> Tensor:
-    """The image in this height and width; resized only if it has others."""
+    """Return the image in this height and width; resize it only if it has another size."""
     return pixels if tuple(pixels.shape[:2]) == tuple(size) else resize(pixels, size)

@@ -1,4 +1,4 @@
-"""Image files, decoded once into a store: many at a time, and one by one where one of them fails."""
+"""Decode image files once, into a store: many at a time, or one by one if one of them fails."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AT_ONCE = 32
 
 @dataclass(frozen=True)
 class Decoding:
-    """How images become arrays of one shape.
+    """How images are made into arrays of one shape.
 
     Attributes:
         size: height and width; None if all images must have the size of the first.
@@ -41,7 +41,7 @@ class Decoding:
 
 
 def load_images(root: Path, files: list[ClassFile], decoding: Decoding, where: cache.CachePlace) -> Store:
-    """The images and the numbers of their classes: from the cache, or decoded now.
+    """Return the images and the numbers of their classes: from the cache, or decoded now.
 
     Raises:
         ArgumentError: an image cannot be decoded, or has another size than the others.
@@ -88,12 +88,12 @@ class _Decoder:
         raise AssertionError("there is at least one image")
 
     def batches(self) -> Iterator[tuple[range, Array | None]]:
-        """Images as bytes, many at a time; an image that cannot be decoded comes alone, as None."""
+        """Yield images as bytes, many at a time. An image that cannot be decoded comes alone, as None."""
         first = 0
         while first < len(self._paths):
             try:
                 for pixels in self._read_from(first):
-                    # TensorFlow's own memory: `numpy()` would copy it.
+                    # This is TensorFlow's own memory, which `numpy()` would copy.
                     yield range(first, first + len(pixels)), np.asarray(memoryview(pixels))
                     first += len(pixels)
             except (tf.errors.InvalidArgumentError, tf.errors.UnknownError, *_OUT_OF_REACH):
@@ -103,7 +103,7 @@ class _Decoder:
                     first = kept.stop
 
     def _read_from(self, first: int) -> Dataset:
-        # As bytes: file names need not be UTF-8.
+        # Paths are passed as bytes, as file names need not be UTF-8.
         paths = tf.data.Dataset.from_tensor_slices([os.fsencode(path) for path in self._paths[first:]])
         images = paths.map(
             skip_autograph(self._read), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
@@ -111,7 +111,7 @@ class _Decoder:
         return images.batch(_AT_ONCE).prefetch(2)
 
     def _read_singly(self, first: int) -> Iterator[tuple[range, Array | None]]:
-        """Images one by one, up to and including the one that fails."""
+        """Yield images one by one, up to and including the one that fails."""
         for number in range(first, len(self._paths)):
             path, here = self._paths[number], range(number, number + 1)
             try:
@@ -136,7 +136,7 @@ class _Decoder:
         return f"is {height} x {width}, others are {wanted_height} x {wanted_width}: give image_size="
 
     def _read(self, path: Tensor) -> Tensor:
-        """In a graph: one image as bytes."""
+        """Read one image as bytes, in a graph."""
         pixels = decode_plain(tf.io.read_file(path), self._channels)
         if self._resize:
             fits = tf.reduce_all(tf.equal(tf.shape(pixels)[:2], self._size))
@@ -148,7 +148,7 @@ _OUT_OF_REACH = (tf.errors.NotFoundError, tf.errors.PermissionDeniedError)
 
 
 def fault_of(error: tf.errors.OpError) -> str:
-    """What is wrong with an image that TensorFlow could not read or decode, and what to do."""
+    """Say what is wrong with an image that TensorFlow could not read or decode, and what to do."""
     if isinstance(error, _OUT_OF_REACH):
         return "cannot be read: make it readable, or remove it"
     return (

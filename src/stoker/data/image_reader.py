@@ -41,7 +41,7 @@ def images(
     cache: CachePlace = None,
     cache_bytes: int | None = None,
 ) -> Dataset:
-    """Images in batches of `(uint8 [batch, height, width, channels], class index)`.
+    """Read images in batches of `(uint8 [batch, height, width, channels], class index)`.
 
     Args:
         directory: it has a folder for each class.
@@ -90,10 +90,10 @@ def check_size(image_size: tuple[int, int] | None, name: str = "image_size") -> 
 
     Args:
         image_size: height and width, or None.
-        name: of the argument, for the message.
+        name: the name of the argument, for the message.
 
     Raises:
-        ArgumentError: it is neither.
+        ArgumentError: the size is neither.
     """
     if image_size is not None:
         two = isinstance(image_size, Sequence) and len(image_size) == 2

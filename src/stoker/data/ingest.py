@@ -1,8 +1,8 @@
-"""One pass over a source: its blocks, turned into typed arrays and appended to a store.
+"""Make one pass over a source: turn its blocks into typed arrays and append them to a store.
 
-All columns of one type share one array, so that a batch takes one gather for all of them. A later block may hold what a
-column has no room for (a missing value among whole numbers, a number too large for float32). Then the column is widened
-and the pass begins again; if no widening helps, one line says so.
+All columns of one type share one array, so that a batch takes one gather for all of them. A later block may hold a
+value that does not fit its column (a missing value among whole numbers, a number too large for float32). Then the
+column is widened and the pass begins again. If no widening helps, an error of one line says so.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ _DTYPES: dict[pa.DataType, type[np.generic]] = {
     pa.int64(): np.int64,
     pa.int32(): np.int32,
 }
-# A row must fit into a block of a text file. Blocks grow up to the second size.
+# The first and the largest size of blocks. A row must fit into a block of a text file, so blocks grow if needed.
 BLOCK, LARGEST_BLOCK = 1 << 22, 1 << 25
 
 
 class TableSource(Protocol):
-    """Where the rows of a table come from."""
+    """The source of a table's rows."""
 
     name: str
 
     def columns(self) -> list[Column]:
-        """The columns, inferred from the first rows."""
+        """Return the columns, inferred from the first rows."""
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
-        """All rows: these columns, each with the type `Column.arrow`.
+        """Yield all rows: these columns, each with the type `Column.arrow`.
 
         Raises:
             Widen: a value does not fit its column, but fits a wider one.
             Restart: the rows must be read in another way, from the beginning.
-            ArgumentError: it fits none.
+            ArgumentError: a value fits no column.
         """
 
     def fingerprint(self) -> list[Any] | None:
-        """For each file, its path and something that changes when it does, as JSON; None if nothing does."""
+        """Return, as JSON, each file's path and something that changes when the file does; None if nothing does."""
 
 
 @runtime_checkable
@@ -60,11 +60,11 @@ class ReportingSource(Protocol):
     """A source that knows more about its rows after a pass."""
 
     def found(self) -> dict[str, Any]:
-        """What the last pass found, as JSON; the store keeps it."""
+        """Return what the last pass found, as JSON; the store keeps it."""
 
 
 class FileSource:
-    """What all sources that read files share.
+    """The base of all sources that read files.
 
     Args:
         paths: the files.
@@ -76,14 +76,14 @@ class FileSource:
         self._least_block = 0
 
     def _first(self) -> Path:
-        """The first file, once it is there."""
+        """Return the first file, once it has arrived."""
         return next(arriving(self.paths))
 
     def fingerprint(self) -> list[Any]:
         return [cache.read_file_state(path) for path in self.paths]
 
     def _enlarge_blocks(self, path: Path, hint: str) -> Restart | ArgumentError:
-        """Read larger blocks from now on; return the error to raise where a row did not fit into a block."""
+        """Read larger blocks from now on. Return the error to raise for a row that did not fit into a block."""
         self._least_block = max(BLOCK, self._least_block) * 8
         if self._least_block <= LARGEST_BLOCK:
             return Restart()
@@ -95,8 +95,8 @@ def ingest(source: TableSource, columns: list[Column], writer: Callable[[], Writ
 
     Args:
         source: what to read.
-        columns: inferred, or given by the caller.
-        writer: makes an empty one for every pass.
+        columns: the columns, inferred or given by the caller.
+        writer: makes an empty writer for every pass.
 
     Raises:
         ArgumentError: a value does not fit its column, or there are no rows.
@@ -119,11 +119,11 @@ def ingest(source: TableSource, columns: list[Column], writer: Callable[[], Writ
 def load_table(
     source: TableSource, columns: list[Column], reading: list[Any], where: cache.CachePlace
 ) -> Store:
-    """The store of a source: from the cache, or read now.
+    """Return the store of a source: from the cache, or read now.
 
     Args:
         source: what to read.
-        columns: inferred, or given by the caller.
+        columns: the columns, inferred or given by the caller.
         reading: every option that changes the values. The cache holds one store for each choice of options.
         where: see `cache.load_or_make`.
     """
@@ -134,7 +134,7 @@ def load_table(
 def identity(
     source: TableSource, columns: list[Column], reading: list[Any]
 ) -> tuple[list[Any], list[Any] | None]:
-    """The cache key of a source, and a fingerprint that changes when its files do; None if it has no fingerprint."""
+    """Return the cache key of a source, and a fingerprint that changes when its files do; None if it has none."""
     state = source.fingerprint()
     files = [one[0] for one in state or ()]
     key = [type(source).__name__, files, reading, [column.name for column in columns]]
@@ -201,7 +201,7 @@ class _Pass:
 
     def _floats(self, column: Column, values: pa.Array) -> Array:
         numbers = view(values, np.nan)
-        # A NaN in the file counts as missing, too.
+        # NaN in the file counts as missing, too.
         self.missing[column.name] += int(np.isnan(numbers).sum()) - values.null_count
         if column.wide:
             return numbers
@@ -210,13 +210,13 @@ class _Pass:
                 single = numbers.astype(np.float32)
         except FloatingPointError:
             raise Widen(replace(column, wide=True)) from None
-        # Numbers too small for float32 must not become zeros, either.
+        # Numbers too small for float32 must not become zeros.
         if not single.any() and numbers.any():
             raise Widen(replace(column, wide=True))
         return single
 
     def _check_exact(self, column: Column, whole: pa.Array) -> None:
-        """Whole numbers with missing values are kept as float64, which must not round them."""
+        """Check whole numbers with missing values, which are kept as float64: it must not round them."""
         ends = pc.min_max(whole)
         largest = max(abs(ends["min"].as_py() or 0), abs(ends["max"].as_py() or 0))
         if largest > EXACT:
@@ -263,9 +263,9 @@ class _Pass:
 
 
 def view(values: pa.Array, gap: float = 0) -> Array:
-    """An Arrow array of numbers as NumPy sees it, with `gap` in place of missing values.
+    """Return an Arrow array of numbers as NumPy sees it, with `gap` in place of missing values.
 
-    Arrow's own ways (`to_numpy`, and a Python value for `fill_null`) import pandas first, which takes a second.
+    Arrow's own ways (`to_numpy`, and `fill_null` with a Python value) import pandas first, which takes a second.
     """
     dtype = np.dtype(_DTYPES[values.type])
     if values.null_count:
@@ -275,7 +275,7 @@ def view(values: pa.Array, gap: float = 0) -> Array:
 
 
 def characters(values: pa.Array) -> tuple[Array, Array]:
-    """The code points of all strings, and where each string ends: bytes if all are below 256, int32 otherwise."""
+    """Return the code points of all strings (bytes if all are below 256, else int32), and where each string ends."""
     values = values.cast(pa.large_string()).fill_null("")
     offsets = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     buffer = values.buffers()[2]

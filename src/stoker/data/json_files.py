@@ -1,4 +1,4 @@
-"""Files with one JSON object a line, as blocks of Arrow columns."""
+"""Read files with one JSON object per line as blocks of Arrow columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stoker.data.paths import explain_unreadable
 from stoker.errors import ArgumentError
 from stoker.storage import arriving
 
-# Bytes that tell what a JSON file begins with.
+# The number of bytes that show what a JSON file begins with.
 _START = 1 << 10
 _SHORTEN = "shorten it, or leave it out"
 
@@ -36,7 +36,7 @@ class JsonLines(FileSource):
 
     def __init__(self, paths: list[Path], chosen: bool, missing: tuple[str, ...] = ()) -> None:
         super().__init__(paths, missing)
-        # A column that turns up late must not be lost silently, unless the caller chose the columns.
+        # A column that first appears late must not be lost silently, unless the caller chose the columns.
         self._strict = not chosen
 
     def _make_read_options(self) -> pajson.ReadOptions:
@@ -74,7 +74,7 @@ class JsonLines(FileSource):
         ]
 
     def _explain_doubt(self, path: Path, column: Column, sample: pa.Array) -> str:
-        """The message that refuses whole numbers beyond int64, which a float would round; empty if there are none."""
+        """Return the message that refuses whole numbers beyond int64, which floats would round; empty without any."""
         if not pa.types.is_floating(sample.type) or (pc.max(pc.abs(sample)).as_py() or 0) < 2.0**63:
             return ""
         value, row = self._find_misfit(path, replace(column, kind="whole"))
@@ -126,7 +126,7 @@ class JsonLines(FileSource):
         return _refuse_other_json(path, message.splitlines()[0])
 
     def _find_misfit(self, path: Path, column: Column) -> tuple[object, int | None]:
-        """The first value that does not fit, as Python reads it, and its row."""
+        """Return the first value that does not fit, as Python reads it, and its row."""
         import gzip
         import json
 
@@ -140,7 +140,7 @@ class JsonLines(FileSource):
 
 
 def _refuse_other_json(path: Path, message: str) -> ArgumentError:
-    """The error for a file that does not hold JSON lines."""
+    """Return the error for a file that does not hold JSON lines."""
     with pa.input_stream(str(path)) as file:
         start = file.read(_START).lstrip()
     if start[:1] == b"[":

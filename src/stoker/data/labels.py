@@ -15,7 +15,7 @@ from stoker.data.store import Store
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Tensor
 
-# What a class is called: a text, a truth value or a number.
+# The name of a class: a text, a truth value or a number.
 ClassName: TypeAlias = str | bool | int | float
 
 MODES = ("auto", "int", "categorical", "binary", "number")
@@ -24,13 +24,13 @@ _MOST_CLASSES = 10_000
 
 @dataclass(frozen=True)
 class Label:
-    """How the label column becomes what the loss wants.
+    """How the label column is turned into what the loss takes.
 
     Attributes:
-        column: of the store.
+        column: the column of the store.
         mode: "number", "int", "categorical" or "binary".
-        classes: what the indices stand for; None for a number.
-        codes: of a category: the class of each value in the store.
+        classes: the classes that the indices stand for; None for a number.
+        codes: for a category: the class of each value in the store.
     """
 
     column: Column
@@ -39,7 +39,7 @@ class Label:
     codes: Array | None = None
 
     def tensor(self, value: Tensor) -> Tensor:
-        """In a graph: the label of a batch, from the column's values (a category's codes)."""
+        """Return, in a graph, the label of a batch, from the column's values (for a category, its codes)."""
         import tensorflow as tf
 
         if self.classes is None:
@@ -56,14 +56,14 @@ class Label:
 
 
 def label_of(store: Store, column: Column, mode: str, name: str, label_name: str = "") -> Label:
-    """The label, from its column and the caller's mode.
+    """Return the label, from its column and the caller's mode.
 
     Args:
         store: the rows.
-        column: the label's, as the store has it.
+        column: the label's column in the store.
         mode: one of `MODES`.
-        name: of the source, for messages.
-        label_name: the name of the label in the file, if the store has another.
+        name: the name of the source, for messages.
+        label_name: the name of the label in the file, if it has another name in the store.
 
     Raises:
         ArgumentError: labels are missing, or are neither numbers nor classes.
@@ -88,7 +88,7 @@ def label_of(store: Store, column: Column, mode: str, name: str, label_name: str
 
 
 def warn_of_single_examples(where: str, classes: Sequence[ClassName], counts: Array | list[int]) -> None:
-    """Name a class with a single row, which serves for training or testing but not both, and count the others."""
+    """Warn of classes with a single row, which can serve for training or for testing but not for both."""
     lonely = [one for one, count in zip(classes, counts, strict=True) if count == 1]
     if lonely:
         more = f", and so have {len(lonely) - 1:,} more" if len(lonely) > 1 else ""
@@ -99,15 +99,15 @@ def warn_of_single_examples(where: str, classes: Sequence[ClassName], counts: Ar
 
 
 def values_of(store: Store, column: Column) -> Array:
-    """The values of a column of numbers, or the codes of a category."""
+    """Return the values of a column of numbers, or the codes of a category."""
     return store.array(column.dtype)[:, places(from_store(store))[column.dtype].index(column.name)]
 
 
 def check_complete(store: Store, column: Column, name: str, what: str, label_name: str = "") -> None:
-    """Check that every row has a value in this column. A blank label is missing: CSV text has no other gaps.
+    """Check that every row has a value in this column. A blank label counts as missing: CSV text has no other gaps.
 
     Raises:
-        ArgumentError: some rows have none.
+        ArgumentError: some rows have no value.
     """
     values = values_of(store, column)
     absent = values < 0 if column.kind == "category" else np.zeros(len(values), bool)
@@ -130,7 +130,7 @@ def check_complete(store: Store, column: Column, name: str, what: str, label_nam
 
 
 def _classes(store: Store, column: Column) -> tuple[list[ClassName], Array | list[int], Array | None]:
-    """The classes, how many rows each has, and, for a category, the class of each value."""
+    """Return the classes, how many rows each has, and for a category the class of each value."""
     if column.kind == "category":
         words = store.meta["values"][column.name]
         counts = np.bincount(values_of(store, column), minlength=len(words))

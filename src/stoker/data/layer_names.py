@@ -1,4 +1,4 @@
-"""Layer names for columns: a column may have any name, a layer may not."""
+"""Layer names for columns: a column may have any name, but a layer may not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 
 def layer_names(columns: list[str]) -> dict[str, str]:
-    """A unique layer name that Keras and TensorFlow accept for each column: its own name if possible."""
+    """Return for each column a unique layer name that Keras and TensorFlow accept: its own name if possible."""
     names: dict[str, str] = {}
     for number, column in enumerate(columns):
         plain = re.sub(r"[^A-Za-z0-9_]", "_", column)
@@ -26,8 +26,8 @@ def layer_names(columns: list[str]) -> dict[str, str]:
 def any_column_names() -> Iterator[None]:
     """Silence Keras' warning that a column and its input layer have different names.
 
-    They must: a layer's name has no slash, TensorFlow accepts no spaces or umlauts, and another layer may have the
-    name. A model is called with a dict of columns, and only its keys count.
+    They have to differ: a layer's name has no slash, TensorFlow accepts no spaces or umlauts, and another layer may
+    have the name. A model is called with a dict of columns, and only its keys matter.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "When providing `inputs` as a dict, all keys", UserWarning)

@@ -1,7 +1,7 @@
-"""A table as people keep it, read leniently: numbers with units, forms of dates, cells and labels that are missing.
+"""Read tables leniently, as people write them: numbers with units, forms of dates, missing cells and labels.
 
-It sits between a source and its reader. Columns that Arrow reads by itself pass through unchanged; the others
-come as text, and their cells are read by `CellReading`. What was found is kept with the store.
+`LenientTable` sits between a source and its reader. Columns that Arrow reads by itself pass through unchanged; the
+others come as text, and `CellReading` reads their cells. The store keeps the findings.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from stoker.data.ingest import TableSource, view
 from stoker.data.misfits import KIND_WORDS
 from stoker.errors import ArgumentError
 
-# Part of the cache's key: raise the number when the same cells are read in another way.
+# Part of the cache's key: raise the number when the same cells are read differently than before.
 LENIENT = "lenient 4"
-# Rows whose texts are looked at, and unreadable cells that a report shows.
+# How many rows' texts are examined, and how many unreadable cells a report shows.
 _SAMPLE_ROWS, _SHOWN = 20_000, 3
-# Texts that hardly repeat and have so many words are free text.
+# Texts with at least this many words that hardly repeat are free text.
 _LEAST_WORDS = 3
 _READ_KINDS = ("number", "whole", "truth", "date")
 
 
 class LenientTable:
-    """A source that reads odd cells where it can; the others are missing.
+    """A source that reads odd cells if it can; all others count as missing.
 
     Args:
         inner: the source.
@@ -61,7 +61,7 @@ class LenientTable:
         self._begin()
 
     def _begin(self) -> None:
-        """Forget what an earlier pass found."""
+        """Forget the findings of an earlier pass."""
         self._bad: Counter[str] = Counter()
         self._filled: Counter[str] = Counter()
         self._shown: dict[str, list[list[Any]]] = {}
@@ -80,7 +80,7 @@ class LenientTable:
         self._usual = {name: find_usual_words(found) for name, found in counts.items()}
         guesses = {name: self._guess(name, counts[name], False) for name in texts}
         if any(one and one.reading and one.reading.decimal == "," for one in guesses.values()):
-            # 1.234 is one thousand in a file with decimal commas.
+            # In a file with decimal commas, 1.234 means 1,234.
             numbers = [
                 c.name for c in found if not isinstance(c, Unfit) and c.kind == "number" and not c.blank
             ]
@@ -112,7 +112,7 @@ class LenientTable:
                 f"types: column {column.name!r} is not {KIND_WORDS[str(asked)]}: it has cells such as {first!r}"
             )
         if guess is None or guess.reading is None:
-            # Too many digits for int64, most likely an id.
+            # It has too many digits for int64, so most likely it is an id.
             kind = asked or ("category" if column.doubt and column.kind != "text" else column.kind)
             kind = "text" if asked is None and kind == "category" and _is_prose(counts) else kind
             return replace(column.as_kind(kind), asked=asked is not None)
@@ -121,7 +121,7 @@ class LenientTable:
         return self.read_as(replace(column, asked=asked is not None), guess.reading)
 
     def read_as(self, column: Column, reading: CellReading) -> Column:
-        """The column, with its cells read this way."""
+        """Return the column with its cells read this way."""
         kind = "number" if reading.kind == "whole" else reading.kind
         return replace(
             column.as_kind(kind),
@@ -130,7 +130,7 @@ class LenientTable:
         )
 
     def _count_texts(self, names: list[str], whole: bool = False) -> dict[str, Counter[str]]:
-        """How often each text of these columns occurs, in the first rows or in all."""
+        """Count how often each text of these columns occurs, in the first rows or in all."""
         while True:
             counts: dict[str, Counter[str]] = {name: Counter() for name in names}
             try:
@@ -167,7 +167,7 @@ class LenientTable:
         return self._read(column, values) if column.reading else values
 
     def _guess_again(self, column: Column) -> Column:
-        """Guess again how to read the column, from all its cells: one does not fit what the first ones suggested."""
+        """Guess again how to read the column, now from all its cells: one does not fit the first guess."""
         counts = self._count_texts([column.name], whole=True)[column.name]
         guess = self._guess(column.name, counts, False)
         if guess is None or guess.reading is None:
@@ -177,7 +177,7 @@ class LenientTable:
         return self.read_as(column, guess.reading)
 
     def _read(self, column: Column, values: pa.Array) -> pa.Array:
-        """The cells of a block; those that cannot be read are missing, and counted."""
+        """Return the cells of a block. Those that cannot be read become missing, and are counted."""
         reading = CellReading.from_json(json.loads(column.reading))
         encoded = values.cast(pa.string()).dictionary_encode()
         texts = encoded.dictionary.to_pylist()
@@ -201,7 +201,7 @@ class LenientTable:
         return taken
 
     def _drop_infinite_numbers(self, name: str, values: pa.Array) -> pa.Array:
-        """The cells without infinite numbers, which are missing, and counted: nothing can be learned from them."""
+        """Turn infinite numbers into missing ones, and count them: nothing can be learned from them."""
         if not pa.types.is_floating(values.type):
             return values
         infinite = pc.fill_null(pc.is_inf(values), False)
@@ -224,7 +224,7 @@ class LenientTable:
             shown.append([self._rows + int(row) + 1, texts[indices[row]]])
 
     def _drop_unlabelled(self, columns: list[Column], values: list[pa.Array]) -> pa.RecordBatch:
-        """The block without the rows that have no label."""
+        """Return the block without the rows that have no label."""
         block = pa.RecordBatch.from_arrays(values, [column.name for column in columns])
         if self._label is not None:
             there = _is_there(block.column(self._label))
@@ -235,10 +235,10 @@ class LenientTable:
         return block
 
     def _check(self, columns: list[Column]) -> None:
-        """Read a column as a category after all if too many of its cells cannot be read.
+        """If too many cells of a column cannot be read, read it as a category after all.
 
         Raises:
-            Widen: it is.
+            Widen: a column is to be read as a category.
             ArgumentError: no row has a label.
         """
         if self._unlabelled and not self._kept:
@@ -257,7 +257,7 @@ class LenientTable:
                 raise Widen(replace(column.as_kind("category"), reading=""))
 
     def found(self) -> dict[str, Any]:
-        """What the pass has found, as JSON: how columns are read, cells that could not be read, rows left out."""
+        """Return the findings of the pass as JSON: how columns are read, unreadable cells, rows left out."""
         about: dict[str, Any] = getattr(self.inner, "about_files", dict)()
         return {
             **about,
@@ -270,7 +270,7 @@ class LenientTable:
 
 
 def _decode_categories(block: pa.RecordBatch, name: str) -> pa.RecordBatch:
-    """The block with its categories as plain text: their dictionaries would still list the values of dropped rows."""
+    """Return the block with its categories as plain text: their dictionaries would still list dropped rows' values."""
     values = block.column(name)
     if not pa.types.is_dictionary(values.type):
         return block
@@ -285,7 +285,7 @@ def _counts(values: pa.Array) -> Counter[str]:
 
 
 def _is_prose(counts: Counter[str]) -> bool:
-    """Whether the texts are sentences rather than names: they hardly repeat and have several words."""
+    """Whether the texts are sentences rather than names, as they hardly repeat and have several words."""
     total = sum(counts.values())
     if not total or len(counts) <= total / 2:
         return False

@@ -1,4 +1,4 @@
-"""A value that does not fit its column: a wider column that holds it, or the line that refuses it."""
+"""Handle a value that does not fit its column: find a wider column that holds it, or write the line that refuses it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stoker.data.columns import Column, Widen
 from stoker.errors import ArgumentError
 from stoker.units import quantity
 
-# Different texts that a message names.
+# The number of different texts that a message names.
 _NAMED = 3
 KIND_WORDS = {
     "number": "a number",
@@ -24,7 +24,7 @@ KIND_WORDS = {
 
 
 def widen(column: Column, value: object) -> Column | None:
-    """A column that holds this value, too; None if only text would."""
+    """Return a column that holds this value, too; None if only text would."""
     text = str(value)
     if column.blank and not column.asked:
         return replace(column, kind=_kind_of(text), blank=False)
@@ -38,13 +38,13 @@ def widen(column: Column, value: object) -> Column | None:
 
 
 def refuse(column: Column, value: object, where: str, row: int | None) -> Widen | ArgumentError:
-    """What to raise for a value that does not fit.
+    """Return the error to raise for a value that does not fit.
 
     Args:
-        column: the value's.
-        value: as the source gave it.
+        column: the column of the value.
+        value: the value, as the source gave it.
         where: the file or table.
-        row: of the value, from 1; None if unknown.
+        row: the row of the value, counted from 1; None if unknown.
     """
     wider = widen(column, value)
     if wider is not None:
@@ -59,7 +59,7 @@ def refuse(column: Column, value: object, where: str, row: int | None) -> Widen 
 
 
 def explain_too_large(place: str, value: object, column: str) -> str:
-    """The line that refuses a whole number that int64 does not hold."""
+    """Return the line that refuses a whole number that int64 does not hold."""
     return (
         f"{place}: {value} in column {column} is too large for int64: "
         f"read it with types={{{column!r}: 'number'}} (rounded) or 'category' (exact)"
@@ -67,10 +67,10 @@ def explain_too_large(place: str, value: object, column: str) -> str:
 
 
 def conform(column: Column, values: pa.Array | pa.ChunkedArray, where: str, row: int) -> pa.Array:
-    """Values of a block, cast to the type that the column wants.
+    """Cast the values of a block to the type that the column wants.
 
     Raises:
-        Widen, ArgumentError: one does not fit.
+        Widen, ArgumentError: a value does not fit.
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -97,11 +97,11 @@ def _explain_first_misfit(
 def convert_from_python(
     values: Iterable[object], name: str, where: str, row: int, missing: tuple[str, ...] = ()
 ) -> pa.Array:
-    """An Arrow array of Python values.
+    """Return an Arrow array of Python values.
 
     Args:
-        values: of a column; None is missing.
-        name: of the column.
+        values: the values of a column; None is a missing one.
+        name: the name of the column.
         where: the query or frame, for messages.
         row: how many rows come before these.
         missing: texts that stand for missing values.
@@ -135,7 +135,7 @@ def convert_from_python(
 
 
 def _advise_missing(listed: list[object]) -> str:
-    """The advice to take texts among other values as missing; empty if they are many."""
+    """Return the advice to treat texts among other values as missing; empty if there are many of them."""
     texts = [value for value in listed if isinstance(value, str)]
     different = list(dict.fromkeys(texts))
     if not texts or len(different) > _NAMED or 2 * len(texts) > len(listed):
@@ -162,7 +162,7 @@ def _kind_of(text: str) -> str:
 
 
 def is_whole(text: str) -> bool:
-    """Whether it is a whole number, however large."""
+    """Whether a text is a whole number, however large."""
     return text.strip().removeprefix("-").removeprefix("+").isdigit()
 
 

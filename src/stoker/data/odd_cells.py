@@ -1,4 +1,4 @@
-"""Text among the numbers of a CSV column, such as `?` or `n.a.`: where, how much, and what to do about it."""
+"""Text among the numbers of a CSV column, such as `?` or `n.a.`: where it is, how much, and what to do about it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from stoker.errors import ArgumentError
 from stoker.units import quantity
 
 _NUMBER = r"^\s*[-+]?((\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|(?i:inf|infinity))\s*$"
-# What is taken for a missing number.
+# The texts that count as a missing number.
 _ABSENT = r"^((?i:#?n/?a|[-+]?nan|null)|None|<NA>)?$"
-# A smaller share of a column's values than this is a slip.
+# A share of a column's values below this counts as a slip.
 _FEW = 0.1
-# Different texts that a message names.
+# The number of different texts that a message names.
 _NAMED = 3
 
 
@@ -25,7 +25,7 @@ class OddCells:
     """The cells of a column that are not numbers.
 
     Attributes:
-        row: the row of the first one, from 1.
+        row: the row of the first one, counted from 1.
         value: the first one.
         count: how many there are.
         rows: how many rows were checked.
@@ -42,7 +42,7 @@ class OddCells:
 
     @property
     def are_few(self) -> bool:
-        """Whether they are a slip rather than a category."""
+        """Whether the cells are a slip rather than a category."""
         return self.count <= _FEW * self.filled
 
     @property
@@ -51,11 +51,11 @@ class OddCells:
         return len(self.texts) <= _NAMED and 2 * self.count <= self.filled
 
     def refusal(self, where: str, column: str, kind: str, whole_file: bool = True) -> str:
-        """The line that refuses them.
+        """Return the line that refuses the cells.
 
         Args:
             where: the file.
-            column: its name.
+            column: the name of the column.
             kind: what the other cells are, such as "a number".
             whole_file: whether the whole file was checked, not only its beginning.
         """
@@ -67,7 +67,7 @@ class OddCells:
         )
 
     def note(self, where: str, column: str, whole_file: bool) -> str:
-        """The line that says why the column is read as a category: these cells."""
+        """Return the line that says why the column is read as a category: because of these cells."""
         return (
             f"{where}: column {column} is read as a category, not as numbers: {quantity(self.count, 'cell')}"
             f"{self._describe_extent(whole_file)} are not numbers, the first is {self.value!r} in row {self.row:,}; "
@@ -85,7 +85,7 @@ class OddCells:
 
 
 def find_odd_cells(blocks: Iterable[pa.Array]) -> OddCells | None:
-    """The cells of a text column, given block by block, that are not numbers; None if there are none."""
+    """Return the cells of a text column, given block by block, that are not numbers; None if there are none."""
     rows = count = filled = 0
     first: tuple[int, str] | None = None
     texts: dict[str, None] = {}
@@ -95,7 +95,7 @@ def find_odd_cells(blocks: Iterable[pa.Array]) -> OddCells | None:
         filled += pc.sum(there).as_py() or 0
         if some := pc.sum(odd).as_py():
             if first is None:
-                # Not `pc.index`, which imports pandas.
+                # `pc.index` would import pandas.
                 index = pc.indices_nonzero(odd)[0].as_py()
                 first = rows + index + 1, block[index].as_py()
             count += some
@@ -106,7 +106,7 @@ def find_odd_cells(blocks: Iterable[pa.Array]) -> OddCells | None:
 
 
 def check_missing(missing: str | Sequence[str] | None) -> tuple[str, ...]:
-    """The texts that stand for missing values, as a tuple.
+    """Return the texts that stand for missing values as a tuple.
 
     Raises:
         ArgumentError: they are not texts.
@@ -121,7 +121,7 @@ def check_missing(missing: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def replace_missing(values: pa.Array, missing: tuple[str, ...]) -> pa.Array:
-    """The values of a column, with nulls in place of the texts that stand for missing values."""
+    """Return the values of a column, with null in place of the texts that stand for missing values."""
     if not missing:
         return values
     if pa.types.is_dictionary(values.type):

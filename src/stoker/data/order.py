@@ -1,4 +1,4 @@
-"""Which rows a batch holds: a function of (seed, epoch, batch number) alone, computed in the graph.
+"""Decide which rows a batch holds: a function of (seed, epoch, batch number) alone, computed in the graph.
 
 A full shuffle needs no buffer: `permutation` computes the row at each place directly. The n-th pass over a dataset uses
 the n-th key that the seed yields. So every process that makes the same dataset sees the same orders, and TensorFlow
@@ -23,17 +23,17 @@ from stoker.data.store import Store
 from stoker.tf_internals.pipelines import ScalarSource
 from stoker.tf_internals.types import Dataset, Nest, Tensor
 
-# How shuffles, splits and draws follow from the seed. A checkpoint has it: with another version a run would resume in
-# another order. The first version had only about 256 orders for a seed.
+# The version of how shuffles, splits and draws follow from the seed. A checkpoint stores it, as a run with another
+# version would resume in another order. The first version had only about 256 orders for a seed.
 VERSION = 2
-# Batches to prefetch: enough to hide a slow one. By default TensorFlow would keep hundreds.
+# The number of batches to prefetch: enough to hide a slow one. By default, TensorFlow would keep hundreds.
 AHEAD = 8
-# A float32 between 0 and 1 has room for so many bits.
+# The number of bits that fit into a float32 between 0 and 1.
 _BITS = 24
 Function = TypeVar("Function", bound=Callable[..., object])
-# Draws a random number from 0 to 1 for each row, for a purpose.
+# Draws a random number from 0 to 1 for each row, for a given purpose.
 Draw: TypeAlias = Callable[[str], Tensor]
-# Makes a batch of another, with random numbers.
+# Makes one batch from another, with random numbers.
 BatchChange: TypeAlias = Callable[[Nest, Draw], Nest]
 # The key of an epoch, and the tables of its permutation if it is shuffled.
 Epoch: TypeAlias = tuple[Tensor, ...]
@@ -44,13 +44,13 @@ class Order:
     """The rows of one part of the data, in batches.
 
     Attributes:
-        rows: how many there are in all parts.
+        rows: the number of rows in all parts.
         batch_size: rows per batch; the last batch may have fewer.
         shuffle: shuffle all rows differently in every epoch; otherwise keep the order of the files.
-        seed: of the shuffles and of the split.
+        seed: the seed of the shuffles and of the split.
         held_out: how many rows are held out.
         part: "all", "train" or "held out".
-        split_at_random: the held-out rows are drawn by the seed; otherwise they are the last ones.
+        split_at_random: whether the held-out rows are drawn by the seed; otherwise they are the last ones.
         shard: this process takes every `shard[1]`-th row from place `shard[0]` of the epoch's order.
         drop_remainder: leave out a last batch that is not full.
         chosen: the row numbers of this part, if they follow no rule.
@@ -85,7 +85,7 @@ class Order:
         return self.own // self.batch_size if self.drop_remainder else -(-self.own // self.batch_size)
 
     def places(self, first: Tensor, last: Tensor, epoch: Epoch) -> Tensor:
-        """In a graph: the rows at places `first` to `last` (of this process) in this epoch."""
+        """Return, in a graph, the rows at places `first` to `last` (of this process) in this epoch."""
         place = self._find_own_places(first, last)
         if self.shuffle:
             place = permute(place, epoch[1:], self.in_part)
@@ -100,7 +100,7 @@ class Order:
         return place
 
     def draws(self, first: Tensor, last: Tensor, epoch: Epoch, purpose: str) -> Tensor:
-        """In a graph: a random number from 0 to 1 for each place, whatever the number of processes."""
+        """Return, in a graph, a random number from 0 to 1 for each place, the same for any number of processes."""
         place = self._find_own_places(first, last)
         words = tf.broadcast_to(self.words(purpose, epoch[0]), [tf.size(place), 2])
         hashes = tf.raw_ops.Fingerprint(
@@ -113,15 +113,15 @@ class Order:
         return tf.range(first, tf.minimum(last, self.own)) * self.shard[1] + self.shard[0]
 
     def tables(self, purpose: str, key: Tensor, count: int) -> tuple[Tensor, ...]:
-        """In a graph: a permutation of `count` things for `permute`, from the seed, the purpose and the epoch's key."""
+        """Return, in a graph, a permutation of `count` things for `permute`, by the seed, purpose and epoch's key."""
         return make_tables(int(self._digest(purpose)[0]), key, count)
 
     def words(self, purpose: str, key: Tensor) -> Tensor:
-        """In a graph: a seed for other generators, two int64, from the seed, the purpose and the epoch's key."""
+        """Return, in a graph, two int64 to seed other generators, from the seed, the purpose and the epoch's key."""
         return tf.bitwise.bitwise_xor(tf.constant(self._digest(purpose).view("<i8")), key)
 
     def _digest(self, purpose: str) -> npt.NDArray[np.uint64]:
-        """Two numbers that differ for every seed and purpose."""
+        """Return two numbers that differ for every seed and purpose."""
         text = f"{VERSION} {purpose} {self.seed}"
         return np.frombuffer(hashlib.blake2b(text.encode(), digest_size=16).digest(), "<u8")
 
@@ -132,14 +132,14 @@ class Order:
             return self.tables("split", tf.zeros([2], tf.int64), self.rows)
 
     def name_of_part(self) -> list[str | int]:
-        """The identity of this part of the rows, as JSON."""
+        """Return the identity of this part of the rows, as JSON."""
         if self.chosen is not None:
             return [hashlib.blake2b(self.chosen.array("rows").tobytes(), digest_size=16).hexdigest()]
         version = [VERSION] if self.held_out and self.split_at_random else []
         return [self.held_out, self.split_at_random, self.seed if self.held_out else 0, *version]
 
     def training_mask(self) -> Mask | None:
-        """Which rows are training rows; None if all are."""
+        """Return which rows are training rows; None if all are."""
         if self.chosen is not None:
             listed = np.zeros(self.rows, bool)
             listed[self.chosen.array("rows")] = True
@@ -156,7 +156,7 @@ class Order:
         return mask
 
     def dataset(self, make: Callable[[Tensor], Nest], change: BatchChange | None = None) -> Dataset:
-        """The batches of this part.
+        """Return the batches of this part.
 
         Args:
             make: makes a batch from its row numbers, in the graph.
@@ -174,44 +174,44 @@ class Order:
         return self.batches(self.numbers(self.steps, drawing=change is not None), batch)
 
     def numbers(self, count: int, *, drawing: bool = False) -> Dataset:
-        """A dataset whose passes are `(number, epoch)`, for the numbers below `count`.
+        """Return a dataset whose passes are `(number, epoch)`, for the numbers below `count`.
 
-        A `map` of it starts sooner than a dataset made for each epoch, whose functions are prepared again each time.
+        A `map` over it starts sooner than a dataset made for each epoch, whose functions are prepared again each time.
 
         Args:
             count: elements per pass.
-            drawing: the epoch serves `draws`, too.
+            drawing: whether the epoch is used for `draws`, too.
         """
 
         def repeat(key: Tensor) -> Dataset:
             return tf.data.Dataset.from_tensors(self.epoch(key)).repeat(count)
 
-        # Not `enumerate`, whose numbers are a dataset that nobody can look into (`store.pipelines`).
+        # The numbers of `enumerate` would be a dataset that nothing can look into (`store.pipelines`).
         return tf.data.Dataset.zip(
             (tf.data.Dataset.range(count), self._derive_from_key(repeat, self.shuffle or drawing))
         )
 
     def epoch(self, key: Tensor) -> Epoch:
-        """In a graph: the epoch with this key, for `places` and `draws`."""
+        """Return, in a graph, the epoch with this key, for `places` and `draws`."""
         return (key, *(self.tables("epoch", key, self.in_part) if self.shuffle else ()))
 
     def batches(self, dataset: Dataset, make: Callable[..., Nest]) -> Dataset:
-        """The batches that `make` makes of the elements, prefetched; a pass has `steps` elements."""
+        """Return the batches that `make` makes from the elements, prefetched. A pass has `steps` elements."""
         made = dataset.map(skip_autograph(make), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
         return self._set_length(made).prefetch(AHEAD)
 
     def passes(self, epoch: Callable[[Tensor], Dataset]) -> Dataset:
-        """A dataset whose every pass is the dataset that `epoch` makes from the epoch's key, with `steps` elements."""
+        """Return a dataset of which every pass is what `epoch` makes from the epoch's key, with `steps` elements."""
         return self._set_length(self._derive_from_key(epoch, self.shuffle))
 
     def _derive_from_key(self, epoch: Callable[[Tensor], Dataset], random: bool) -> Dataset:
         if not random:
-            # A number that nothing reads: so iterators saved by the first version can be restored.
+            # Nothing reads this number; with it, iterators saved by the first version can be restored.
             return EpochKeys(self.seed).take(1).flat_map(skip_autograph(epoch))
         return self.key().flat_map(skip_autograph(epoch))
 
     def key(self) -> Dataset:
-        """A dataset whose every pass is the key of the next epoch: two int64."""
+        """Return a dataset of which every pass is the key of the next epoch: two int64."""
         return EpochKeys(self.seed, VERSION).batch(2, drop_remainder=True).take(1)
 
     def _set_length(self, dataset: Dataset) -> Dataset:
@@ -219,13 +219,13 @@ class Order:
 
 
 def skip_autograph(function: Function) -> Function:
-    """The function, marked so that AutoGraph does not convert it."""
+    """Mark the function so that AutoGraph does not convert it, and return it."""
     kept: Function = tf.autograph.experimental.do_not_convert(function)
     return kept
 
 
 class EpochKeys(ScalarSource):
-    """Endless random 32-bit numbers, different in each pass: `Dataset.random` without the global seed.
+    """Endless random 32-bit numbers, different in each pass: like `Dataset.random`, but independent of the global seed.
 
     Attributes:
         order_version: the `VERSION` of the orders that follow from the numbers; 0 if none do.

@@ -1,4 +1,4 @@
-"""What folders of images, TFRecord files and tar shards hold, as far as two seconds of reading can tell."""
+"""Describe what folders of images, TFRecord files and tar shards hold, as far as two seconds of reading can tell."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _MOST_OPENED = 5000
 
 
 def survey_images(root: Path) -> Survey:
-    """Classes and their counts, from the names of all files; sizes and damage, from those that were decoded."""
+    """Count the classes from the names of all files; find sizes and damage in those that were decoded."""
     files = class_files(root, IMAGES)
     classes = Counter(file.class_name for file in files)
-    # From all classes, not only the first.
+    # Choose files from all classes, not only from the first.
     chosen = files[:: max(1, len(files) // _MOST_OPENED)]
     sizes: Counter[str] = Counter()
     damaged: list[str] = []
@@ -55,12 +55,12 @@ def survey_images(root: Path) -> Survey:
 
 
 def survey_records(files: list[Path]) -> Survey:
-    """The number of records and their features; the distribution of values, from those that were parsed."""
+    """Count the records and their features; find the distribution of values in those that were parsed."""
     dataset = tfrecord(files, batch_size=256)
     values: dict[str, list[Array]] = {name: [] for name in dataset.spec}
     timed = _Timed()
     for batch in timed.count_through(dataset):
-        # A batch was counted as one.
+        # A batch was counted as one record.
         timed.count += int(tf.nest.flatten(batch)[0].shape[0]) - 1
         for name, kept in values.items():
             kept.append(_measure_or_read(batch[name]))
@@ -97,7 +97,7 @@ def _feature(name: str, spec: tf.io.FixedLenFeature, values: list[Array]) -> Sur
 
 
 def survey_tar(shards: list[Path]) -> Survey:
-    """All samples and their members; only whole numbers are decoded."""
+    """Describe all samples and their members. Only whole numbers are decoded."""
     counts: Counter[str] = Counter()
     numbers: dict[str, Counter[str]] = {}
     lengths: dict[str, list[int]] = {}
@@ -128,7 +128,7 @@ def _top_counts(counter: Counter[str]) -> Survey:
 
 
 class _Timed:
-    """Iterates for a limited time, and measures how many things per second that was."""
+    """Iterates for a limited time, and measures how many items there were per second."""
 
     def __init__(self, seconds: float | None = SPEED_S) -> None:
         self._limit, self._start = seconds, clock.real_ns()

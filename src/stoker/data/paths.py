@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 from stoker import storage
 from stoker.errors import ArgumentError, check_local_path
 
-# How the files of each reader end.
+# The endings of each reader's files.
 CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz")
 PARQUET = (".parquet", ".pq")
 JSONL = (".jsonl", ".ndjson", ".jsonl.gz", ".json")
@@ -26,12 +26,12 @@ TARS = (".tar", ".tar.gz", ".tgz")
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-# What a reader is fetching that parses files as they arrive; None where all files must be there.
+# The files that a reader is fetching while it parses them; None if all files must have arrived first.
 _begun: ContextVar[list[storage.Fetch] | None] = ContextVar("begun", default=None)
 
 
 def parses_as_files_arrive(read: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """A reader that opens its files through `storage.arriving`: `files` names them before they are fetched."""
+    """Return a reader that opens its files through `storage.arriving`; `files` names them before they are fetched."""
 
     @functools.wraps(read)
     def read_early(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -40,19 +40,19 @@ def parses_as_files_arrive(read: Callable[Parameters, Result]) -> Callable[Param
         try:
             return read(*args, **kwargs)
         except ArgumentError:
-            # Files of two versions may not fit together: then nothing that was found counts.
+            # If the files have changed meanwhile, their two versions may not fit together, so the error does not count.
             if not storage.has_changed(begun):
                 raise
         finally:
             _begun.reset(before)
-        # All files of one version are there before the first is opened.
+        # All files are of one version, and have arrived before the first is opened.
         return read(*args, **kwargs)
 
     return read_early
 
 
 def files(paths: Paths, suffixes: tuple[str, ...], cache_bytes: int | None = None) -> list[Path]:
-    """The files that the paths name, in an order that does not depend on the file system.
+    """Return the files that the paths name, in an order that does not depend on the file system.
 
     Args:
         paths: a path, a glob, a directory (its files with one of the suffixes), or several of these; each may be a URL.
@@ -60,7 +60,7 @@ def files(paths: Paths, suffixes: tuple[str, ...], cache_bytes: int | None = Non
         cache_bytes: the most that copies of files elsewhere may take on this machine.
 
     Raises:
-        ArgumentError: there are none.
+        ArgumentError: there are no such files.
     """
     if isinstance(paths, str | os.PathLike):
         return _find(os.fspath(paths), suffixes, cache_bytes)
@@ -74,12 +74,12 @@ def files(paths: Paths, suffixes: tuple[str, ...], cache_bytes: int | None = Non
 
 
 def name_files(files: list[Path]) -> str:
-    """The files, for a message: the first, and how many more."""
+    """Name the files in a message: the first, and how many more."""
     return str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
 
 
 def explain_unreadable(path: str | Path, error: OSError) -> ArgumentError:
-    """The error for a file or folder that cannot be read or unpacked, such as a file that was cut off."""
+    """Return the error for a file or folder that cannot be read or unpacked, such as a file that was cut off."""
     why = error.strerror or (str(error).splitlines() or ["it is damaged"])[0]
     packed = str(path).lower().endswith(PACKED)
     remedy = (
@@ -91,11 +91,11 @@ def explain_unreadable(path: str | Path, error: OSError) -> ArgumentError:
 def local_tree(
     path: str | os.PathLike[str], suffixes: tuple[str, ...], cache_bytes: int | None = None
 ) -> Path:
-    """The path of a file, or of a directory with its folders; for a URL, the path of its local copy.
+    """Return the path of a file, or of a directory with its folders; for a URL, the path of its local copy.
 
     Args:
-        path: of the directory or the file.
-        suffixes: how the files end that are read.
+        path: the path of the directory or the file.
+        suffixes: the endings of the files that are read.
         cache_bytes: the most that copies of files elsewhere may take on this machine.
 
     Raises:

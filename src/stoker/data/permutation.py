@@ -1,8 +1,9 @@
 """Uniform permutations of any number of things, made in the graph from a key of 64 bits and a counter of 128.
 
-Up to 65,536 things are permuted by sorting a random number for each. More are permuted place by place, by a Feistel
-network: a place is a pair (left, right), and each round adds a random function of one half to the other. The functions
-are tables of random numbers, as long as the square root of the number of things: a megabyte serves a billion rows.
+Up to 65,536 things are permuted by sorting a random number for each. More things are permuted place by place, by a
+Feistel network: a place is a pair (left, right), and each round adds a random function of one half to the other. The
+functions are tables of random numbers, as long as the square root of the number of things: a megabyte serves a billion
+rows.
 
 Every iterator of a dataset prepares its functions again, at a cost that grows with the number of their operations. So
 there are few operations, and raw ones.
@@ -19,20 +20,20 @@ import tensorflow as tf
 
 from stoker.tf_internals.types import Tensor
 
-# Up to here a list of all places is cheap: half a megabyte, sorted in six milliseconds.
+# Up to this number, a list of all places is cheap: half a megabyte, sorted in six milliseconds.
 LISTED = 1 << 16
 _ROUNDS = 8
-# Rows of a tensor that begin at a multiple of so many int32 need no copy.
+# Rows of a tensor that begin at a multiple of this many int32 need no copy.
 _ALIGNED = 16
 
 
 def make_tables(key: int, counter: Tensor, count: int) -> tuple[Tensor, ...]:
-    """In a graph: the random tables that `permute` needs for one permutation.
+    """Return, in a graph, the random tables that `permute` needs for one permutation.
 
     Args:
-        key: of Philox, the random generator.
-        counter: where Philox begins, two int64. Two permutations with the same key need counters far apart.
-        count: how many things there are.
+        key: the key of Philox, the random generator.
+        counter: where Philox begins, as two int64. Two permutations with the same key need counters far apart.
+        count: the number of things.
     """
     if count <= LISTED:
         return (tf.math.top_k(_draw([count], key, counter), count).indices,)
@@ -44,7 +45,7 @@ def make_tables(key: int, counter: Tensor, count: int) -> tuple[Tensor, ...]:
 
 
 def permute(places: Tensor, tables: tuple[Tensor, ...], count: int) -> Tensor:
-    """In a graph: where the permutation of `make_tables` puts these places."""
+    """Return, in a graph, where the permutation of `make_tables` puts these places."""
     if count <= LISTED:
         return tf.cast(tf.gather(tables[0], places), tf.int64)
     functions, instead = tables
@@ -54,7 +55,7 @@ def permute(places: Tensor, tables: tuple[Tensor, ...], count: int) -> Tensor:
 
 
 def _draw(shape: list[int], key: int, counter: Tensor) -> Tensor:
-    """Random int64."""
+    """Return random int64."""
     return tf.raw_ops.StatelessRandomUniformFullIntV2(
         shape=shape,
         key=tf.constant([key], tf.uint64),
@@ -65,13 +66,13 @@ def _draw(shape: list[int], key: int, counter: Tensor) -> Tensor:
 
 
 def _sides(count: int) -> tuple[int, int]:
-    """The number of left and of right halves: together few more pairs than there are things."""
+    """Return the number of left and of right halves, which together give slightly more pairs than there are things."""
     left = math.isqrt(count - 1) + 1
     return left, -(-count // left)
 
 
 def _encrypt(places: Tensor, functions: Tensor, count: int) -> Tensor:
-    """A permutation of all pairs."""
+    """Permute all pairs."""
     sides = _sides(count)
     halves = [tf.cast(places // sides[1], tf.int32), tf.cast(places % sides[1], tf.int32)]
     for number, function in enumerate(tf.unstack(functions, _ROUNDS)):
@@ -81,10 +82,11 @@ def _encrypt(places: Tensor, functions: Tensor, count: int) -> Tensor:
 
 
 def _walk_back(functions: Tensor, count: int) -> Tensor:
-    """For each pair without an item, the item that repeated permuting leads to.
+    """For each pair without a thing, find the thing that repeated permuting leads to.
 
     A place that is sent to such a pair takes that thing instead, so that the things are permuted among themselves. Each
-    step doubles how far a pair has come. Pairs that lead only to each other reach no thing; no place is sent there.
+    step doubles how far each pair has advanced. Pairs that lead only to each other reach no thing, but no place is sent
+    to them.
     """
     left, right = _sides(count)
     beyond = left * right - count

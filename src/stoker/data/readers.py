@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Texts = str | Sequence[str] | None
-# Of a DBAPI driver or of SQLAlchemy: known by their methods.
+# A connection of a DBAPI driver or of SQLAlchemy, recognised by its methods.
 Connection: TypeAlias = Any
 _Cursor: TypeAlias = Any
 
@@ -47,7 +47,7 @@ class RowOptions(TypedDict, total=False):
 
 
 class FileOptions(RowOptions, total=False):
-    """The same for files, which are read once and cached."""
+    """Keyword arguments of the readers of files, which are read once and cached."""
 
     cache: CachePlace
 
@@ -76,7 +76,7 @@ def csv(
     lenient: bool = False,
     cache_bytes: int | None = None,
 ) -> Dataset:
-    """Rows of CSV files with a header, in batches of `({column: tensor}, label)`.
+    """Read rows of CSV files with a header, in batches of `({column: tensor}, label)`.
 
     Args:
         paths: a path, a glob, a directory, or several, each of which may be a URL (`s3://bucket/train/*.csv`); `.gz`,
@@ -84,14 +84,14 @@ def csv(
         label: the column to predict; None gives the columns alone.
         batch_size: rows per batch; the last batch may have fewer.
         shuffle: shuffle all rows, differently in each epoch, by the seed and the number of the epoch.
-        seed: of the shuffles and of the split.
+        seed: the seed of the shuffles and of the split.
         validation_split: the share of the rows to hold out: the result is `(train, held_out)`. With `shuffle` they are
             drawn by the seed, otherwise they are the last rows. Several shares, `(0.1, 0.1)`, give a dataset each.
         sep: the separator between fields.
-        encoding: of the files.
+        encoding: the encoding of the files.
         columns: the columns to read; all by default.
-        types: the kinds of columns, where Stoker infers the wrong one: "number", "whole", "truth", "category", "text",
-            "date".
+        types: the kinds of columns for which Stoker infers the wrong one: "number", "whole", "truth", "category",
+            "text", "date".
         missing: a text that stands for a missing value, such as "?", or several, in addition to an empty field and
             NaN. Other readers apply it to cells that hold text.
         raw: give the file's own values: text as text, numbers as float64 and int64, the label unchanged.
@@ -102,7 +102,7 @@ def csv(
         cache: the directory of the cache; None for the user's cache directory, False to keep the rows in memory.
         group: a column: rows with the same value in it are held out together. It is not an input.
         time: a column of dates or numbers: the latest rows are held out. It is not an input.
-        lenient: read tables as people keep them: numbers with units, currencies and thousands signs, dates in several
+        lenient: read tables as people write them: numbers with units, currencies and thousands signs, dates in several
             forms, another separator or encoding, uneven rows. A cell that cannot be read is missing, and rows without a
             label are left out; `dataset.features.found` counts them.
         cache_bytes: for URLs: the most that copies on this machine may take together; the least recently used are
@@ -135,7 +135,7 @@ def parquet(
     cache_bytes: int | None = None,
     **options: Unpack[FileOptions],
 ) -> Dataset:
-    """Rows of Parquet files; the arguments are those of `csv`."""
+    """Read rows of Parquet files; the arguments are those of `csv`."""
     files = found.files(paths, found.PARQUET, cache_bytes)
     source = ParquetFiles(files, check_missing(options.get("missing")))
     return table(source, TableOptions(batch_size, shuffle, seed, validation_split, label=label, **options))
@@ -153,7 +153,7 @@ def jsonl(
     cache_bytes: int | None = None,
     **options: Unpack[FileOptions],
 ) -> Dataset:
-    """Rows of files with one JSON object per line; the arguments are those of `csv`."""
+    """Read rows of files with one JSON object per line; the arguments are those of `csv`."""
     source = JsonLines(
         found.files(paths, found.JSONL, cache_bytes),
         chosen=options.get("columns") is not None or options.get("lenient", False),
@@ -171,7 +171,7 @@ def frame(
     validation_split: Split = None,
     **options: Unpack[RowOptions],
 ) -> Dataset:
-    """Rows of a pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns.
+    """Read rows of a pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns.
 
     Memory holds a second copy of the rows, in the form that training reads. The other arguments are those of `csv`.
     """
@@ -190,7 +190,7 @@ def sql(
     validation_split: Split = None,
     **options: Unpack[RowOptions],
 ) -> Dataset:
-    """Rows of a SQL query, fetched once in blocks and kept in memory.
+    """Read rows of a SQL query, fetched once in blocks and kept in memory.
 
     Args:
         connection: an open DBAPI or SQLAlchemy connection, or the path of an SQLite file.
@@ -206,7 +206,7 @@ def sql(
 
 @contextlib.contextmanager
 def _run(connection: Connection | str | os.PathLike[str], query: str) -> Iterator[QueryRows]:
-    """Run the query: the names of its columns, and a function that fetches rows."""
+    """Run the query. Yield the names of its columns, and a function that fetches rows."""
     with contextlib.ExitStack() as closing:
         own = connection
         if isinstance(own, str | os.PathLike):

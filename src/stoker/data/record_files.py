@@ -1,4 +1,4 @@
-"""TFRecord files of `tf.train.Example`, parsed batch by batch with a spec inferred from the first records."""
+"""Read TFRecord files of `tf.train.Example`, parsed batch by batch with a spec inferred from the first records."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from stoker.tf_internals import datasets, pipelines
 from stoker.tf_internals.types import Dataset, DType, Nest, ProtoMessage, Tensor
 
 _SAMPLE = 100
-# One large read is far cheaper than many small ones, or than many files at a time.
+# One large read is far cheaper than many small ones, or than reading many files at a time.
 _BUFFER = 8 << 20
 _SHUFFLED = 16_384
-# Records that are parsed at a time when they are counted.
+# The number of records that are parsed at a time for counting.
 _PARSED = 512
 _TYPES = {"bytes_list": tf.string, "float_list": tf.float32, "int64_list": tf.int64}
-# What `tf.io.parse_example` takes: a `tf.io.FixedLenFeature`, `tf.io.RaggedFeature` or another for each name.
+# The spec that `tf.io.parse_example` takes: a `tf.io.FixedLenFeature`, `tf.io.RaggedFeature` or another for each name.
 Spec: TypeAlias = dict[str, tf.io.FixedLenFeature]
 
 
@@ -48,7 +48,7 @@ def tfrecord(
     cache: caches.CachePlace = None,
     cache_bytes: int | None = None,
 ) -> Dataset:
-    """Examples of TFRecord files, in batches of `({name: tensor}, label)`.
+    """Read examples of TFRecord files, in batches of `({name: tensor}, label)`.
 
     Args:
         paths: files, globs or folders; gzip is recognised.
@@ -70,7 +70,7 @@ def tfrecord(
     if label is not None:
         check_known(list(spec), label, "label")
     rows = _count_records(files, compression, spec, features is not None, cache)
-    # Every epoch reads the files themselves.
+    # Check all files, as every epoch reads them with a single compression.
     if len({_compression(path) for path in arriving(files)}) > 1:
         raise _refuse_mixture(files)
     batch_size, seed, shard = check_sizes(batch_size, seed, shard)
@@ -103,7 +103,7 @@ def _epoch(files: list[Path], compression: str, order: Order) -> Callable[[Tenso
 
 
 def _shuffle(records: Dataset, words: Tensor) -> Dataset:
-    """`records.shuffle` with a seed that only the graph knows, regardless of the global seed."""
+    """Shuffle like `records.shuffle`, but with a seed that only the graph knows, independent of the global seed."""
     spec = records.element_spec
     variant = tf.raw_ops.ShuffleDataset(
         input_dataset=datasets.variant(records),
@@ -131,10 +131,10 @@ def _compression(path: Path) -> str:
 
 
 def _infer_spec(path: Path, compression: str) -> Spec:
-    """The spec that the first records fit.
+    """Infer the spec that the first records fit.
 
     Raises:
-        ArgumentError: they are not examples, or a feature changes its type.
+        ArgumentError: the records are not examples, or a feature changes its type.
     """
     lengths: dict[str, set[int]] = {}
     types: dict[str, DType] = {}
@@ -184,7 +184,7 @@ def _note(
 def _count_records(
     files: list[Path], compression: str, spec: Spec, given: bool, where: caches.CachePlace
 ) -> int:
-    """The number of records, cached. Counting finds damage, and records that do not fit the spec."""
+    """Return the number of records, cached. Counting finds damage, and records that do not fit the spec."""
 
     def parse(records: Tensor) -> Nest:
         return tf.size(records, tf.int64), tf.io.parse_example(records, spec)
@@ -201,7 +201,7 @@ def _count_records(
             except tf.errors.DataLossError:
                 raise _damage_error(path) from None
             except (tf.errors.InvalidArgumentError, UnicodeDecodeError) as error:
-                # UnicodeDecodeError: TensorFlow's message quotes bytes of a record.
+                # UnicodeDecodeError occurs if TensorFlow's message quotes bytes of a record.
                 raise _explain_misfit(path, compression, spec, given, error) from None
         if not sum(counts):
             raise ArgumentError(f"{files[0]} has no records")
@@ -225,14 +225,14 @@ def _damage_error(path: Path) -> ArgumentError:
 
 
 def _explain_misfit(path: Path, compression: str, spec: Spec, given: bool, error: Exception) -> ArgumentError:
-    """The error for a file that TensorFlow cannot parse with this spec: it names the first record that does not fit.
+    """Return the error for a file that TensorFlow cannot parse with this spec; it names the first misfit record.
 
     Args:
         path: the file.
-        compression: of the file, as `tf.data.TFRecordDataset` takes it.
-        spec: of the features.
+        compression: the file's compression, as `tf.data.TFRecordDataset` takes it.
+        spec: the spec of the features.
         given: whether the caller gave the spec.
-        error: TensorFlow's.
+        error: TensorFlow's error.
     """
     for number, record in enumerate(tf.data.TFRecordDataset(str(path), compression), 1):
         try:
@@ -250,7 +250,7 @@ def _explain_misfit(path: Path, compression: str, spec: Spec, given: bool, error
 
 
 def _describe_misfit(feature: ProtoMessage | None, wanted: tf.io.FixedLenFeature, known: str) -> str:
-    """Why a feature does not fit its spec; empty if it does."""
+    """Say why a feature does not fit its spec; empty if it fits."""
     kind = None if feature is None else feature.WhichOneof("kind")
     fixed = isinstance(wanted, tf.io.FixedLenFeature)
     if kind is None:

@@ -1,8 +1,8 @@
 """The parts of the rows, all of them or training and held-out rows, and the datasets of the parts.
 
-Rows are held out at random, from the end, in whole groups, or by time. Rows drawn at random leak where rows belong
-together: a model would train on some purchases of a customer and be tested on the others. And a model that is to
-predict tomorrow must not be tested on yesterday.
+Rows are held out at random, from the end, in whole groups, or by time. If rows belong together, drawing them at random
+leaks information: a model would train on some purchases of a customer and be tested on the others. And a model that is
+to predict tomorrow must not be tested on yesterday.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Split = float | tuple[float, ...] | None
 
 @dataclass(frozen=True)
 class Passes:
-    """How to go through the rows of any reader; `readers.csv` describes the fields."""
+    """How to iterate over the rows of any reader; `readers.csv` describes the fields."""
 
     batch_size: int = 32
     shuffle: bool = False
@@ -42,8 +42,8 @@ class By:
 
     Attributes:
         how: "group": rows with the same value stay together; "time": the latest rows are held out.
-        column: its name.
-        values: one for each row.
+        column: the column's name.
+        values: its value in each row.
     """
 
     how: str
@@ -52,11 +52,11 @@ class By:
 
 
 def orders(rows: int, options: Passes, by: By | None = None) -> list[Order]:
-    """One order over all rows, or one for training and one for each held-out part.
+    """Return one order over all rows, or one for training and one for each held-out part.
 
     Args:
-        rows: how many there are.
-        options: the caller's.
+        rows: the number of rows.
+        options: the caller's options.
         by: the column that the rows are split by; None splits them at random, or by their place.
 
     Raises:
@@ -96,7 +96,7 @@ def _shares(value: Split) -> tuple[float, ...]:
 
 
 def _list_parts(whole: Order, shares: tuple[float, ...], by: By | None) -> list[Order]:
-    """Orders over parts whose rows are listed."""
+    """Return orders over parts whose rows are listed."""
     found = []
     for number, rows in enumerate(divide(whole.rows, shares, by, whole.seed if whole.shuffle else None)):
         writer = Writer(None)
@@ -118,13 +118,13 @@ def _check_steps(order: Order) -> Order:
 def make_datasets(
     parts: list[Order], make: Callable[[Order], Dataset], features: object = None, *, divisible: bool = True
 ) -> Dataset | tuple[Dataset, ...]:
-    """The dataset of each part, with the attributes `rows`, `features`, `class_names`, `labels` and `for_worker`.
+    """Return the dataset of each part, with attributes `rows`, `features`, `class_names`, `labels` and `for_worker`.
 
     Args:
         parts: the orders of their rows.
         make: makes the dataset of an order.
-        features: of a table; or anything that knows the names of the classes as `labels`.
-        divisible: workers may each read a share of every batch.
+        features: the features of a table, or any object that has the names of the classes as `labels`.
+        divisible: whether each worker may read a share of every batch.
     """
     datasets = []
     for order in parts:
@@ -140,14 +140,14 @@ def make_datasets(
 def _take_worker_share(
     make: Callable[[Order], Dataset] | None, order: Order, rank: int, count: int
 ) -> Dataset | None:
-    """Every `count`-th row of each batch, so that all workers together read it; None if that is impossible."""
+    """Return every `count`-th row of each batch, so that all workers together read it; None if that is impossible."""
     if make is None or order.shard != (0, 1) or order.batch_size % count or order.own < count:
         return None
     return make(replace(order, shard=(rank, count), batch_size=order.batch_size // count))
 
 
 def check_sizes(batch_size: int, seed: int, shard: tuple[int, int]) -> tuple[int, int, tuple[int, int]]:
-    """Check the three, and return them as plain numbers.
+    """Check the three values, and return them as plain numbers.
 
     Raises:
         ArgumentError: one is invalid.
@@ -162,13 +162,13 @@ def check_sizes(batch_size: int, seed: int, shard: tuple[int, int]) -> tuple[int
 
 
 def divide(rows: int, shares: Sequence[float], by: By | None, seed: int | None) -> list[Integers]:
-    """The row numbers of each part: the training rows, then a held-out part for each share.
+    """Return the row numbers of each part: the training rows, then a held-out part for each share.
 
     Args:
-        rows: how many there are.
+        rows: the number of rows.
         shares: the share of the rows in each held-out part.
         by: the column to split by; None splits at random, or by place.
-        seed: of the random choice; None holds out the last rows.
+        seed: the seed of the random choice; None holds out the last rows.
 
     Raises:
         ArgumentError: there are too few rows, groups or times for this many parts.
@@ -189,7 +189,7 @@ def divide(rows: int, shares: Sequence[float], by: By | None, seed: int | None) 
 
 
 def _make_generator(seed: int) -> np.random.Generator:
-    """A random generator; NumPy takes no negative seeds."""
+    """Return a random generator; NumPy takes no negative seeds."""
     return np.random.default_rng(seed if seed >= 0 else seed % 2**64)
 
 
@@ -207,12 +207,12 @@ def _split_by_group(rows: int, shares: Sequence[float], by: By, seed: int) -> li
 
 
 def _cut(counts: Integers, wanted: Sequence[float]) -> Integers:
-    """The part of each group: every part takes as many groups in turn as come nearest to its share."""
+    """Return the part of each group. Each part takes groups in turn, as many as come nearest to its share."""
     parts = np.zeros(len(counts), int)
     first = 0
     for number, share in enumerate(wanted, 1):
         sizes = np.cumsum(counts[first:])
-        # At least one group must be left for each of the next parts, and one for training.
+        # Leave at least one group for each of the next parts, and one for training.
         most = len(counts) - first - (len(wanted) - number) - 1
         count = 1 + int(np.argmin(np.abs(sizes[:most] - share)))
         parts[first : first + count] = number
@@ -221,7 +221,7 @@ def _cut(counts: Integers, wanted: Sequence[float]) -> Integers:
 
 
 def _split_by_time(rows: int, shares: Sequence[float], by: By) -> list[Integers]:
-    """The parts from the earliest to the latest; rows with the same time stay together."""
+    """Return the parts from the earliest to the latest; rows with the same time stay together."""
     order = np.argsort(by.values, kind="stable")
     times = by.values[order]
     first = rows - np.cumsum([share * rows for share in reversed(shares)])[::-1].round().astype(int)

@@ -19,7 +19,7 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True)
 class Moments:
-    """How many numbers a column has, and their mean and variance.
+    """The count, mean and variance of a column of numbers.
 
     `base` is a whole number near the mean, and `mean` is relative to it: subtracting the base first keeps large whole
     numbers and dates exact.
@@ -32,7 +32,7 @@ class Moments:
 
 
 def moments(store: Store, columns: list[Column], mask: Mask | None) -> dict[str, Moments]:
-    """The moments of all columns of numbers, over the rows where the mask is true; None stands for all rows."""
+    """Return the moments of all columns of numbers, over the rows where the mask is true; None stands for all rows."""
     found: dict[str, Moments] = {}
     for dtype, names in places(columns).items():
         if dtype != "int32":
@@ -41,7 +41,7 @@ def moments(store: Store, columns: list[Column], mask: Mask | None) -> dict[str,
 
 
 def places(columns: list[Column]) -> dict[str, list[str]]:
-    """The names of the columns in each array of the store, from left to right."""
+    """Return the names of the columns in each array of the store, from left to right."""
     groups: dict[str, list[str]] = {}
     for column in columns:
         if column.dtype:
@@ -69,7 +69,7 @@ def _compute_group(array: Array, names: list[str], mask: Mask | None) -> dict[st
         distance = np.where(there, apart - own, 0.0)
         both = count + here
         delta = own - mean
-        # Join two parts as Chan, Golub and LeVeque do: no large sums of squares are subtracted.
+        # Combine two parts as Chan, Golub and LeVeque do, so that no large sums of squares are subtracted.
         squares += np.einsum("ij,ij->j", distance, distance) + delta**2 * count * here / np.maximum(both, 1)
         mean += delta * here / np.maximum(both, 1)
         count = both
@@ -81,7 +81,7 @@ def _compute_group(array: Array, names: list[str], mask: Mask | None) -> dict[st
 
 
 def _choose_base(array: Array, mask: Mask | None) -> Integers:
-    """A whole number near the values of each column: the first one, rounded."""
+    """Return a whole number near the values of each column: the first one, rounded."""
     first = array[int(np.argmax(mask))] if mask is not None else array[0]
     if array.dtype.kind == "i":
         return np.asarray(first)
@@ -90,7 +90,7 @@ def _choose_base(array: Array, mask: Mask | None) -> Integers:
 
 
 def counts(store: Store, columns: list[Column], mask: Mask | None) -> dict[str, Integers]:
-    """How often each value of each category occurs; the first count is that of missing values."""
+    """Return how often each value of each category occurs; the first count is that of missing values."""
     names = places(columns).get("int32", [])
     if not names:
         return {}

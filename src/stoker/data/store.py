@@ -1,4 +1,4 @@
-"""The store: arrays with the same number of rows as plain binary files, mapped by NumPy and TensorFlow alike.
+"""The store: arrays with the same number of rows, kept as plain binary files that both NumPy and TensorFlow map.
 
     writer = Writer(directory)            # or Writer(None): in memory
     writer.append("float32", block)       # [rows of this block, ...]
@@ -39,14 +39,14 @@ class StoreMeta(TypedDict, total=False):
     """What a store knows about its arrays, as JSON.
 
     Attributes:
-        rows: of every array.
-        columns: of a table, as the fields of `Column`.
-        missing: of a table: how many values each column lacks.
-        largest: of a table: the largest whole number of each column with missing values.
-        values: of a table: what the codes of each category stand for.
-        skipped: of images: how many could not be decoded.
-        vocabulary: of texts: the words that the ids stand for.
-        found: of a table read leniently: see `LenientTable.found`.
+        rows: the number of rows of every array.
+        columns: for a table: its columns, as the fields of `Column`.
+        missing: for a table: how many values each column lacks.
+        largest: for a table: the largest whole number of each column with missing values.
+        values: for a table: what the codes of each category stand for.
+        skipped: for images: how many could not be decoded.
+        vocabulary: for texts: the words that the ids stand for.
+        found: for a table read leniently: see `LenientTable.found`.
     """
 
     rows: int
@@ -69,12 +69,12 @@ class StoreEntry:
 
     @property
     def size(self) -> int:
-        """How many values it holds."""
+        """How many values the array holds."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
 class Store:
-    """Arrays that a `Writer` has written; see the module."""
+    """Arrays that a `Writer` has written; see the module's docstring."""
 
     def __init__(self, entries: dict[str, StoreEntry], meta: StoreMeta) -> None:
         self.entries = entries
@@ -91,22 +91,22 @@ class Store:
         return sum(os.fstat(entry.descriptor).st_size for entry in self.entries.values())
 
     def array(self, name: str) -> Array:
-        """The array as NumPy sees it, read-only."""
+        """Return the array as NumPy sees it, read-only."""
         entry = self.entries[name]
         with open(os.dup(entry.descriptor), "rb") as file:
             return np.memmap(file, entry.dtype, "r", shape=entry.shape)
 
     def tensor(self, name: str) -> Tensor:
-        """In a graph: the mapped file as a tensor.
+        """Return, in a graph, the mapped file as a tensor.
 
-        It comes out of an Optional made outside the graph. TensorFlow would take an op of the graph (`ImmutableConst`)
-        or a captured tensor for a constant, and copy all of it.
+        It comes from an Optional made outside the graph. TensorFlow would treat an op of the graph (`ImmutableConst`)
+        or a captured tensor as a constant, and copy all of it.
         """
         import tensorflow as tf
 
         entry = self.entries[name]
         dtype = np.dtype(entry.dtype)
-        # NumPy cannot hand over bfloat16 and the like.
+        # NumPy cannot pass on bfloat16 and the like.
         plain = np.dtype(f"u{dtype.itemsize}") if dtype.kind == "V" else dtype
         array = np.frombuffer(_map_file(entry.descriptor), plain, entry.size).reshape(entry.shape)
         with tf.init_scope():
@@ -116,7 +116,7 @@ class Store:
         return tf.bitcast(kept.get_value(), dtype.name) if plain != dtype else kept.get_value()
 
     def strings(self, name: int | str, rows: Tensor) -> Tensor:
-        """In a graph: the strings of chosen rows.
+        """Return, in a graph, the strings of chosen rows.
 
         The array `text-NAME` has the characters of all strings, one after the other; row `n` lies between ends `n` and
         `n + 1` of the array `ends-NAME`.
@@ -133,7 +133,7 @@ class Store:
         """Open a directory that a writer finished.
 
         Raises:
-            OSError, ValueError, KeyError: it is incomplete.
+            OSError, ValueError, KeyError: the directory is incomplete.
         """
         content = json.loads((directory / META).read_text(encoding="utf-8"))
         entries: dict[str, StoreEntry] = {}
@@ -156,9 +156,9 @@ def _entry(dtype: str, shape: tuple[int, ...], path: Path) -> StoreEntry:
 
 
 def _map_file(descriptor: int) -> mmap.mmap:
-    """The whole file, mapped as writable: NumPy shares only writable arrays.
+    """Map the whole file as writable, because NumPy shares only writable arrays.
 
-    Nobody writes, so no memory is reserved: a file may be larger than memory.
+    Nothing writes to it, so no memory is reserved, and a file may be larger than the memory.
     """
     if sys.platform == "linux":
         flags = mmap.MAP_PRIVATE | _NO_RESERVE
@@ -175,8 +175,8 @@ class Writer:
     """Writes arrays block by block, into a directory or into memory.
 
     Args:
-        directory: created if necessary; None keeps everything in memory (in a temporary file where the system has no
-            files in memory).
+        directory: created if necessary; None keeps everything in memory (in a temporary file if the system has no files
+            in memory).
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -203,7 +203,7 @@ class Writer:
         return tempfile.TemporaryFile(prefix="stoker-", buffering=_BUFFER)
 
     def finish(self, meta: StoreMeta) -> Store:
-        """Finish the store: all rows have been appended.
+        """Finish the store, after all rows have been appended.
 
         Raises:
             OSError: the rows could not be written.

@@ -1,4 +1,4 @@
-"""What a file or folder holds: rows, columns, kinds, missing values, their distribution, and how fast it reads."""
+"""Describe what a file or folder holds: rows, columns, kinds, missing values, distributions, and reading speed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stoker.errors import ArgumentError
 # What `stoker data` prints, as JSON.
 Survey: TypeAlias = dict[str, Any]
 _BINS = 10
-# How many values of a category are named.
+# The number of values of a category that are named.
 TOP = 10
 # How long a survey reads to measure the speed.
 SPEED_S = 2.0
@@ -35,21 +35,21 @@ _READ = sum((paths.CSV, paths.PARQUET, paths.JSONL, paths.TEXTS, paths.IMAGES, p
 
 
 def survey(path: str, sep: str | None = None, encoding: str = "utf8") -> Survey:
-    """Everything that `stoker data` prints, as JSON.
+    """Return everything that `stoker data` prints, as JSON.
 
     Args:
         path: a file, a glob or a folder.
         sep: the separator of CSV files; None to find out.
-        encoding: of CSV and text files.
+        encoding: the encoding of CSV and text files.
 
     Raises:
-        ArgumentError: there is nothing that a reader reads.
+        ArgumentError: there is no file that any reader reads.
     """
     return {"path": path, **_survey(path, sep, encoding)}
 
 
 def _survey(path: str, sep: str | None, encoding: str) -> Survey:
-    """The survey of a folder for each class, or of the most common kind of file."""
+    """Return the survey of a folder for each class, or of the most common kind of file."""
     path = str(paths.local_tree(path, _READ))
     root = Path(path)
     if root.is_dir() and class_folders(root):
@@ -70,14 +70,14 @@ def _survey(path: str, sep: str | None, encoding: str) -> Survey:
     if kind == "text":
         return _survey_table("text", Lines(files, encoding), [encoding], _sizes(files))
     sep = sep or ("\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ",")
-    # As the recipe reads it.
+    # Read the table as the recipe does.
     kind, source, files = table_files(path, sep, encoding, lenient=True)
     reading = [*([sep, encoding] if kind == "csv" else []), LENIENT, None, False, None]
     return _survey_table(kind, LenientTable(source), reading, _sizes(files))
 
 
 def _find_commonest_kind(names: list[str], kinds: dict[str, tuple[str, ...]]) -> str | None:
-    """The most common kind of file; None if no file has one."""
+    """Return the most common kind of file; None if there is no file of any kind."""
     counted = Counter(k for name in names for k, suffixes in kinds.items() if name.lower().endswith(suffixes))
     return max(counted, key=lambda kind: counted[kind], default=None)
 
@@ -113,13 +113,13 @@ def _survey_table(kind: str, source: TableSource, reading: list[Any], sizes: lis
 
 
 def _describe_reading(name: str, found: Mapping[str, Any]) -> Survey:
-    """How the cells of a column are written, and how many could not be read; empty if it is as usual."""
+    """Say how the cells of a column are written, and how many could not be read; empty if they are as usual."""
     about: Survey = {"how": how} if (how := found.get("how", {}).get(name)) else {}
     return about | ({"unreadable": count} if (count := found.get("bad", {}).get(name)) else {})
 
 
 def _measure_speed(source: TableSource, columns: list[Column]) -> float:
-    """Rows per second of reading and parsing, from the first seconds of a pass."""
+    """Return the rows read and parsed per second, from the first seconds of a pass."""
     start, rows, seconds = clock.real_ns(), 0, 0.0
     try:
         for block in source.blocks(columns):
@@ -154,13 +154,13 @@ def _survey_column(store: Store, columns: list[Column], column: Column) -> Surve
 
 
 def spread(values: Array | list[int]) -> Survey | None:
-    """The least, the largest and the mean value, and a histogram of ten bins; None without values."""
+    """Return the least, the largest and the mean value, and a histogram of ten bins; None without values."""
     there = np.asarray(values)
     there = there[np.isfinite(there)] if there.dtype.kind == "f" else there
     if not len(there):
         return None
     low, high = there.min(), there.max()
-    # Relative to the least value: the digits of large whole numbers stay exact.
+    # Subtract the least value, so that the digits of large whole numbers stay exact.
     above = (there - low).astype(np.float64)
     counts, _ = np.histogram(above, _BINS, (0, float(above.max()) or 1))
     mean = float(low) + float(above.mean())

@@ -1,4 +1,4 @@
-"""The files of a table: their format follows from their names."""
+"""Find the files of a table; their names give its format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def table_files(
     *,
     cache_bytes: int | None = None,
 ) -> tuple[str, TableSource, list[Path]]:
-    """The format, the source and the files. If there are several formats, the most common one counts, with a warning.
+    """Return the format, the source and the files; of several formats the most common one, with a warning.
 
     Raises:
         ArgumentError: there is no table.
@@ -48,7 +48,7 @@ def table_files(
 
 
 def _warn_of_others(paths: found.Paths, kind: str, counted: dict[str, list[Path]]) -> None:
-    """Name the files that are not read: half of the data may be in them."""
+    """Warn of the files that are not read, as half of the data may be in them."""
     others = [file for other, files in counted.items() if other != kind for file in files]
     if others:
         warnings.warn(

@@ -1,4 +1,4 @@
-"""A table as a dataset: from a source, through the store, to batches of `({column: tensor}, label)`."""
+"""Turn a table into a dataset: from a source, through the store, to batches of `({column: tensor}, label)`."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from stoker.data.store import Store
 from stoker.errors import ArgumentError
 from stoker.tf_internals.types import Dataset, Nest, Tensor
 
-# float32 holds whole numbers up to here exactly.
+# Up to this one, float32 holds whole numbers exactly.
 _EXACT_FLOAT32 = 2**24
-# The words of a category that a bundle recognises however they are written.
+# The most words of a category that a bundle recognises in any case.
 _MOST_WORDS = 1_000
 
 
@@ -55,11 +55,11 @@ class TableOptions(Passes):
 
 
 def table(source: TableSource, options: TableOptions, reading: Sequence[object] = ()) -> Dataset:
-    """The dataset of a source; two of them with `validation_split`.
+    """Return the dataset of a source; two of them with `validation_split`.
 
     Args:
         source: the rows.
-        options: the caller's.
+        options: the caller's options.
         reading: other options that change the values, for the cache's key.
     """
     if options.lenient and not options.raw:
@@ -75,13 +75,13 @@ def table(source: TableSource, options: TableOptions, reading: Sequence[object] 
 def split_table(
     store: Store, options: TableOptions, name: str, label_name: str = ""
 ) -> tuple[Table, list[Order]]:
-    """The table of a store, and the order of each of its parts.
+    """Return the table of a store, and the order of each of its parts.
 
     Args:
         store: the rows.
-        options: the caller's.
-        name: of the source, for messages.
-        label_name: the name of the label in the file, if the store has another.
+        options: the caller's options.
+        name: the name of the source, for messages.
+        label_name: the name of the label in the file, if it has another name in the store.
 
     Raises:
         ArgumentError: the label or the split is invalid.
@@ -139,12 +139,12 @@ def _choose_columns(source: TableSource, options: TableOptions) -> list[Column]:
         if isinstance(column, Unfit):
             known = column.reason.startswith(source.name)
             raise ArgumentError(column.reason if known else f"{source.name}: {column.reason}")
-        # Raw text is given as it is; raw numbers must not be rounded.
+        # Raw text is passed on unchanged; raw numbers must not be rounded.
         if column.doubt and not (options.raw and column.kind == "category"):
             raise ArgumentError(column.doubt)
         if column.note and not options.raw:
             warn_caller(column.note)
-    # Raw numbers are not rounded to float32.
+    # Raw numbers must not be rounded to float32.
     return [replace(c, wide=True) if options.raw and c.kind == "number" else c for c in columns]
 
 
@@ -192,26 +192,26 @@ class Table:
         )
 
     def _describe_reading(self, column: Column) -> CellReading:
-        """How to read the cells of a row sent for prediction: the same way as the cells of the file."""
+        """Return how to read the cells of a row sent for prediction: in the same way as the cells of the file."""
         found = self._store.meta.get("found", {})
         reading = CellReading(column.kind, unit=column.unit)
         if column.reading:
             reading = CellReading.from_json(json.loads(column.reading))
         if column.kind == "category" and self._options.lenient and not self._options.raw:
             words = self._store.meta["values"].get(column.name, [])
-            # Those that were met in several cases, if there are too many to list.
+            # If there are too many words to list, list those that occurred in several cases.
             listed = (
                 words
                 if len(words) <= _MOST_WORDS
                 else sorted({new for _, new in found["merged"].get(column.name, ())})
             )
             reading = replace(reading, trimmed=True, words=tuple(choose_words(sorted(listed)).values()))
-        # Rows that were left out have anything in their cells.
+        # Rows that were left out may have anything in their cells.
         tolerant = column.name in found.get("bad", ()) or bool(found.get("uneven"))
         return replace(reading, gaps=check_missing(self._options.missing), tolerant=tolerant)
 
     def _vocabulary(self, column: Column, counts: Array | None) -> tuple[str, ...] | None:
-        """The values of the training rows, the most frequent first, after the one that stands for all others."""
+        """Return the values of the training rows, the most frequent first, after the one that stands for all others."""
         if counts is None:
             return None
         words = self._store.meta["values"].get(column.name, [])
@@ -219,7 +219,7 @@ class Table:
         return (UNKNOWN, *(words[code] for code in order))
 
     def _table(self, feature: Feature) -> Array:
-        """What a missing value, then each code, becomes in a batch."""
+        """Return what a missing value, and then each code, becomes in a batch."""
         words = self._store.meta["values"].get(feature.name, [])
         if self._options.raw:
             return np.array(["", *words], dtype=object)
@@ -241,21 +241,21 @@ class Table:
         return column.dtype
 
     def _texts(self, name: str) -> Dataset:
-        """A column of text alone, over the training rows, in the order of the file."""
+        """Return only a column of text, over the training rows, in the order of the file."""
         order = replace(self._training, shuffle=False, batch_size=1024, shard=(0, 1), drop_remainder=False)
         return self.texts(name, order)
 
     def texts(self, name: str, order: Order) -> Dataset:
-        """A column of text alone, in batches."""
+        """Return only a column of text, in batches."""
         number = [column.name for column in self._columns].index(name)
         return order.dataset(lambda rows: self._store.strings(number, rows))
 
     def dataset(self, order: Order) -> Dataset:
-        """The batches of one part."""
+        """Return the batches of one part."""
         return order.dataset(self.batch)
 
     def batch(self, rows: Tensor) -> Nest:
-        """In a graph: the batch of chosen rows."""
+        """Return, in a graph, the batch of chosen rows."""
         values = self._numbers(rows)
         for number, column in enumerate(self._columns):
             if column.kind == "text":
@@ -263,18 +263,18 @@ class Table:
         return self._element(values)
 
     def labels(self, rows: Tensor) -> Tensor:
-        """In a graph: the labels of chosen rows alone."""
+        """Return, in a graph, only the labels of chosen rows."""
         return self._label_of(self._numbers(rows))
 
     def _numbers(self, rows: Tensor) -> dict[str, Tensor]:
-        """In a graph: all columns of chosen rows except text."""
+        """Return, in a graph, all columns of chosen rows except text."""
         values: dict[str, Tensor] = {}
         for dtype, names in self._places.items():
             values |= zip(names, self._split(dtype, tf.gather(self._store.tensor(dtype), rows)), strict=True)
         return values
 
     def _split(self, dtype: str, block: Tensor) -> list[Tensor]:
-        """The columns of an array's rows; one lookup serves the codes of all columns."""
+        """Return the columns of an array's rows; one lookup serves the codes of all columns."""
         count = len(self._places[dtype])
         if dtype == "int32":
             sizes = [len(one) for one in self._tables]

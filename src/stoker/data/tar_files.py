@@ -1,6 +1,6 @@
-"""Tar shards as webdataset writes them: members that share a name up to the first dot are one sample.
+"""Read tar shards as webdataset writes them: members that share a name up to the first dot are one sample.
 
-Each extension is a column. Images are decoded to bytes, `.cls` and the like to whole numbers, `.txt` and `.json` to
+Each extension is a column. Images are decoded to bytes, `.cls` and similar ones to whole numbers, `.txt` and `.json` to
 text, `.npy` to arrays.
 """
 
@@ -33,7 +33,7 @@ KEY = "__key__"
 
 
 def kind_of(extension: str) -> str | None:
-    """What an extension means, judged by its last part; None if unknown."""
+    """Return the kind of an extension, judged by its last part; None if unknown."""
     return _KIND_OF.get(extension.rpartition(".")[2])
 
 
@@ -47,7 +47,7 @@ class TarSample:
 
 
 def samples(shards: list[Path]) -> Iterator[TarSample]:
-    """All samples, shard after shard.
+    """Yield all samples, shard after shard.
 
     Raises:
         ArgumentError: a shard is damaged, cut off or not a tar file.
@@ -79,7 +79,7 @@ def samples(shards: list[Path]) -> Iterator[TarSample]:
 
 
 def _check_end(shard: Path) -> None:
-    """Check that a shard ends with an empty block: `tarfile` does not notice one that was cut off in a header."""
+    """Check that a shard ends with an empty block; `tarfile` does not notice if one was cut off in a header."""
     with shard.open("rb") as file:
         if file.read(2) in (b"\x1f\x8b", b"BZ", b"\xfd7"):
             # A compressed shard has an end of its own.
@@ -99,10 +99,10 @@ def _content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def choose_extensions(first: TarSample, columns: Sequence[str] | None) -> list[str]:
-    """The extensions to read.
+    """Return the extensions to read.
 
     Raises:
-        ArgumentError: the first sample does not have one, or it is unknown.
+        ArgumentError: the first sample lacks an extension, or an extension is unknown.
     """
     wanted = list(first.members) if columns is None else list(columns)
     for extension in wanted:
@@ -120,10 +120,10 @@ def choose_extensions(first: TarSample, columns: Sequence[str] | None) -> list[s
 
 
 def decode(sample: TarSample, extension: str, image_size: tuple[int, int] | None) -> Array | int | str:
-    """One member of a sample: an array, a number or a text.
+    """Decode one member of a sample to an array, a number or a text.
 
     Raises:
-        ArgumentError: it is missing, or cannot be decoded.
+        ArgumentError: the member is missing, or cannot be decoded.
     """
     where = f"{sample.key}.{extension} of {sample.shard}"
     content = sample.members.get(extension)

@@ -40,10 +40,10 @@ def tar(
     cache: CachePlace = None,
     cache_bytes: int | None = None,
 ) -> Dataset:
-    """Samples of tar files as webdataset writes them, in batches of `({extension: tensor}, label)`.
+    """Read samples of tar files as webdataset writes them, in batches of `({extension: tensor}, label)`.
 
-    Members that share a name up to the first dot are one sample. Images (`jpg`, `png`, ...) become uint8, `cls`, `id`,
-    `index` and the like whole numbers, `txt` and `json` text, `npy` arrays; `__key__` is the name.
+    Members that share a name up to the first dot are one sample. Images (`jpg`, `png`, ...) become uint8; `cls`, `id`,
+    `index` and similar ones whole numbers; `txt` and `json` text; `npy` arrays. `__key__` is the name.
 
     Args:
         paths: files, globs or folders of `.tar`, `.tar.gz` or `.tgz`.
@@ -125,7 +125,7 @@ class _Extension:
 
     def __init__(self, name: str, writer: Writer) -> None:
         self._name, self._writer = name, writer
-        # Of the first value: the others must have the same.
+        # The form of the first value; all others must have the same.
         self._form: tuple[np.dtype[np.generic], tuple[int, ...]] | None = None
         self._end = 0
 
@@ -150,7 +150,7 @@ class _Extension:
 
     def _add_texts(self, texts: list[str]) -> None:
         if not self._end:
-            # A character that belongs to no text: even if all texts are empty, there is something to map.
+            # Add a character that belongs to no text, so that there is something to map even if all texts are empty.
             self._writer.append(f"text-{self._name}", np.zeros(1, np.int32))
             self._writer.append(f"ends-{self._name}", np.ones(1, np.int64))
             self._end = 1

@@ -1,4 +1,4 @@
-"""Texts as a source: a folder of files for each class, files with one text per line, or a column of a table."""
+"""Sources of texts: a folder of files for each class, files with one text per line, or a column of a table."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Lines(FileSource):
 
 
 class TextColumn:
-    """A column of a table, and perhaps one with its classes and one that the rows are split by."""
+    """A column of a table, optionally with one for its classes and one that the rows are split by."""
 
     def __init__(self, table: TableSource, text: str, label: str | None, divider: str | None = None) -> None:
         self.name, self._table = table.name, table
@@ -104,7 +104,7 @@ class TextColumn:
 
 
 def _content(path: str) -> bytes:
-    # Making a `Path` of the path would take as long as reading the file.
+    # Making a `Path` from the string would take as long as reading the file.
     try:
         with open(path, "rb") as file:
             return file.read()

@@ -41,7 +41,7 @@ def text(
     time: str | None = None,
     cache_bytes: int | None = None,
 ) -> Dataset:
-    """Texts in batches: `(strings, class index)` from a folder for each class, strings alone from files of lines.
+    """Read texts in batches: `(strings, class index)` from a folder for each class, only strings from files of lines.
 
     Args:
         paths: a folder with a folder of `.txt` files for each class, or files with one text per line; with `column`,

@@ -19,14 +19,14 @@ from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_layers import split_texts
 from stoker.tf_internals.types import Dataset, Layer, Nest, Tensor
 
-# The texts of so many batches are sorted by length, and the batches shuffled.
+# The number of batches whose texts are sorted by length together, before the batches are shuffled.
 _WINDOW = 50
 _AT_ONCE = 1024
 _BLOCK = 1 << 22
-# Before the first word: padding, and the word that stands for all that are not in the vocabulary.
+# The tokens before the first word: padding, and the one for all words that are not in the vocabulary.
 _SPECIAL = ("", "[UNK]")
 _UNKNOWN = 1
-# In place of a row, in a batch that has fewer than the others.
+# Stands in place of a row in a batch that has fewer rows than the others.
 _NONE = -1
 
 
@@ -46,14 +46,14 @@ class WordIds:
         state: list[Any] | None,
         where: cache.CachePlace,
     ) -> WordIds:
-        """The ids, from the cache or made now, with a vocabulary of the training texts.
+        """Return the ids, from the cache or made now, with a vocabulary of the training texts.
 
         Args:
-            table: has the texts.
+            table: the table with the texts.
             training: the rows that the vocabulary is taken from.
             max_tokens: the size of the vocabulary; two tokens are not words.
-            key: the cache's key of the source.
-            state: of its files.
+            key: the source's key in the cache.
+            state: the state of the source's files.
             where: see `cache.load_or_make`.
 
         Raises:
@@ -70,11 +70,11 @@ class WordIds:
         return cls(store, layer)
 
     def dataset(self, order: Order, labels: Callable[[Tensor], Tensor] | None, most: int | None) -> Dataset:
-        """Batches of similar length: each window of the epoch's order is sorted and cut into batches, then shuffled.
+        """Return batches of similar length: each window of the epoch's order is sorted, cut into batches, and shuffled.
 
         Args:
-            order: of the rows.
-            labels: gives the labels of chosen rows, in the graph; None for ids alone.
+            order: the order of the rows.
+            labels: gives the labels of chosen rows, in the graph; None for only ids.
             most: cut texts off after this many words.
         """
         window = order.batch_size * _WINDOW
@@ -109,7 +109,7 @@ def _layer(max_tokens: int) -> Layer:
 
 def _write(table: Table, training: Order, max_tokens: int, fresh: Callable[[], Writer]) -> Store:
     """Write the ids of all texts one after the other, and where each text ends."""
-    # The vocabulary is known after the last text: until then every word has a number of its own.
+    # The vocabulary is known only after the last text; until then, every word has a number of its own.
     with tempfile.TemporaryFile() as numbers:
         ends, counted = _split(table, training, numbers)
         vocabulary, ids = _vocabulary(counted, max_tokens)
@@ -160,7 +160,7 @@ def _split(table: Table, training: Order, numbers: BinaryIO) -> tuple[Integers, 
 
 
 def _vocabulary(counted: dict[bytes, int], max_tokens: int) -> tuple[list[str], Array]:
-    """The words that `TextVectorization.adapt` would keep: the most frequent; among equals, the last in byte order.
+    """Return the words that `TextVectorization.adapt` would keep: the most frequent, of equals the last in byte order.
 
     Returns:
         The words, and the id of every word that was counted.
@@ -169,7 +169,7 @@ def _vocabulary(counted: dict[bytes, int], max_tokens: int) -> tuple[list[str], 
     kept = [word for _, word in order[: max_tokens - len(_SPECIAL)]]
     cut = next((word for word in kept if word.endswith(b"\0")), None)
     if cut is not None:
-        # Keras keeps words in a NumPy array, which cuts NULs off.
+        # Keras keeps words in a NumPy array, which cuts off NULs.
         raise ArgumentError(f"a text has the word {cut.decode()!r}: remove the NUL characters")
     places = {word: place for place, word in enumerate(kept, len(_SPECIAL))}
     ids = np.array([places.get(word, _UNKNOWN) for word in counted], np.int32)
@@ -181,7 +181,7 @@ def _lengths(ends: Tensor, rows: Tensor) -> Tensor:
 
 
 def _pad(ids: Tensor, ends: Tensor, rows: Tensor, most: int | None) -> Tensor:
-    """In a graph: the ids of chosen texts as the layer gives them: int64, padded with 0 to the longest."""
+    """Return, in a graph, the ids of chosen texts as the layer gives them: int64, padded with 0 to the longest."""
     first, last = tf.gather(ends, rows), tf.gather(ends, rows + 1)
     if most is not None:
         last = tf.minimum(last, first + most)

@@ -79,7 +79,7 @@ __all__ = [
     "weighted",
 ]
 
-# A recipe needs its whole extra, whichever package was missing first.
+# A recipe needs its whole extra, whichever package is the first to be missing.
 __getattr__ = import_when_used(__name__, _HOMES, {"pyarrow": "sklearn"})
 
 

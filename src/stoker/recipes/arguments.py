@@ -1,4 +1,4 @@
-"""The arguments that all recipes share, checked before a file is read or a directory made."""
+"""The arguments that all recipes share, checked before a file is read or a directory is made."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RunRequest:
     """How a recipe trains, and where its run is kept; `recipes.table` describes the fields.
 
     Attributes:
-        started_ns: when the time for everything began, as `clock.now_ns` counts.
+        started_ns: when the run's time began, as `clock.now_ns` counts.
 
     Raises:
         ArgumentError: a field is invalid.
@@ -70,10 +70,10 @@ class RunRequest:
 
 
 def seconds_of(time: str | float) -> float:
-    """The seconds in `90`, `"90s"`, `"10m"`, `"10min"`, `"1.5h"`.
+    """Return the seconds in `90`, `"90s"`, `"10m"`, `"10min"` or `"1.5h"`.
 
     Raises:
-        ArgumentError: it is not a duration, or zero.
+        ArgumentError: the value is zero or not a duration.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|m|min|h)?\s*", str(time))
     found = float(match[1]) * _SECONDS[match[2] or "s"] if match else 0.0
@@ -83,10 +83,10 @@ def seconds_of(time: str | float) -> float:
 
 
 def path_of(data: str | os.PathLike[str]) -> str:
-    """The path or the URL of the data.
+    """Return the path or the URL of the data.
 
     Raises:
-        ArgumentError: it is something else, such as a frame or a list, or a path that is not valid text.
+        ArgumentError: the data is something else, such as a frame or a list, or a path that is not valid text.
     """
     if isinstance(data, str | os.PathLike) and isinstance(path := os.fspath(data), str):
         if not is_text(path):
@@ -101,7 +101,7 @@ def path_of(data: str | os.PathLike[str]) -> str:
 
 
 def separator(sep: str | None, path: str) -> str:
-    """The separator of a CSV file: the caller's, or the one that the file's name suggests."""
+    """Return the separator of a CSV file: the caller's, or the one that the file's name suggests."""
     if sep is not None:
         return sep
     return "\t" if path.lower().endswith((".tsv", ".tsv.gz")) else ","
@@ -114,7 +114,7 @@ def check_columns(**columns: str | None) -> None:
         columns: the name of a column or None, by argument.
 
     Raises:
-        ArgumentError: one is not a name, or both a group and a time are given.
+        ArgumentError: an argument is not a name, or both a group and a time are given.
     """
     for name, column in columns.items():
         if column is not None and not isinstance(column, str):
@@ -125,11 +125,11 @@ def check_columns(**columns: str | None) -> None:
 
 
 def find_chosen_model(only: str | None, models: Mapping[str, str]) -> str | None:
-    """The model to export as the report calls it; None for the best one.
+    """Return the report's name of the model to export; None for the best one.
 
     Args:
-        only: as the caller names it.
-        models: the report's names by those that callers may give.
+        only: the model, as the caller names it.
+        models: the report's names, by the names that callers may give.
 
     Raises:
         ArgumentError: there is no such model.

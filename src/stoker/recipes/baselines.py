@@ -1,4 +1,4 @@
-"""The models that a network has to beat: scikit-learn's, trained and tested on the same rows.
+"""The models that a network has to beat: those of scikit-learn, trained and tested on the same rows.
 
 Each function gives the predictions for the test rows by name: probabilities of the classes, or numbers.
 """
@@ -30,7 +30,7 @@ SUPPORT = "support vectors"
 MOST_FOR_SUPPORT = 6_000
 _FEW_ROWS = 10_000
 MOST_CODES = 254
-# Of a table's linear model; the middle one is scikit-learn's default.
+# The penalties of a table's linear model; the middle one is scikit-learn's default.
 PENALTIES = (0.1, 1.0, 10.0)
 _WORDS = 50_000
 
@@ -50,7 +50,7 @@ def check_installed() -> None:
 
 
 def import_models() -> None:
-    """Import scikit-learn's models, so that the first training is not blamed for the seconds this takes."""
+    """Import scikit-learn's models, so that these seconds do not count as time of the first training."""
     import sklearn.ensemble
     import sklearn.feature_extraction.text
     import sklearn.linear_model
@@ -60,7 +60,7 @@ def import_models() -> None:
 def table_baselines(
     features: Features, train: Rows, test: Rows, *, classes: int = 0, balanced: bool = False, seed: int = 0
 ) -> dict[str, Array]:
-    """The answers of `table_rivals` for the test rows, by name."""
+    """Return the answers of `table_rivals` for the test rows, by name."""
     from stoker.recipes.rivals import table_rivals
 
     rivals = table_rivals(features, train, classes=classes, balanced=balanced, seed=seed)
@@ -68,7 +68,7 @@ def table_baselines(
 
 
 def text_baselines(train: Rows, test: Rows, *, classes: int, balanced: bool = False) -> dict[str, Array]:
-    """A constant, and a linear model of the words' TF-IDF weights; inputs are texts as bytes."""
+    """Return the answers of a constant and of a linear model of the words' TF-IDF weights, for texts as bytes."""
     return {
         CONSTANT: constant(train.labels, len(test), classes, balanced),
         TFIDF: _linear(*_weights(train.inputs, test.inputs), train.labels, classes, balanced),
@@ -76,7 +76,7 @@ def text_baselines(train: Rows, test: Rows, *, classes: int, balanced: bool = Fa
 
 
 def image_baselines(train: Rows, test: Rows, *, classes: int, balanced: bool = False) -> dict[str, Array]:
-    """A constant, a linear model of the pixels and, where there are few rows, support vectors."""
+    """Return the answers of a constant, a linear model of the pixels and, if there are few rows, support vectors."""
     from sklearn.svm import SVC
 
     flat = [rows.inputs.reshape(len(rows), -1).astype(np.float32) / 255 for rows in (train, test)]
@@ -91,7 +91,7 @@ def image_baselines(train: Rows, test: Rows, *, classes: int, balanced: bool = F
 
 
 def support_answers(machine: Estimator, rows: Matrix, classes: int) -> Array:
-    """The answers of support vectors: a softmax over their margins, which is good enough to compare losses."""
+    """Return the answers of support vectors: a softmax over their margins, which is good enough to compare losses."""
     margins = machine.decision_function(rows)
     margins = np.stack([-margins, margins], 1) if margins.ndim == 1 else margins
     return _fill_in_classes(_softmax(margins), machine.classes_, classes)
@@ -104,7 +104,7 @@ def _softmax(margins: Array) -> Array:
 
 
 def constant(labels: Array, rows: int, classes: int, balanced: bool) -> Array:
-    """The same answer for every row: the shares of the classes, or the mean."""
+    """Return the same answer for every row: the shares of the classes, or the mean."""
     if not classes:
         return np.full(rows, labels.mean())
     shares = np.bincount(labels, minlength=classes) / len(labels)
@@ -112,7 +112,7 @@ def constant(labels: Array, rows: int, classes: int, balanced: bool) -> Array:
 
 
 def linear_model(classes: int, balanced: bool, penalty: float = 1.0) -> Estimator:
-    """A linear model that is not trained yet; the larger the penalty, the smaller its weights."""
+    """Return an untrained linear model; the larger the penalty, the smaller its weights."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
     if not classes:
@@ -138,9 +138,9 @@ def fit_quietly(model: Estimator, train: Matrix, labels: Array) -> None:
 
 
 def _limit_threads(rows: int) -> AbstractContextManager[object]:
-    """With few rows, threads cost more than they gain; those of OpenMP, where other programs have the processors.
+    """Limit threads: to one with few rows; otherwise OpenMP's, to the processors that other programs leave free.
 
-    No bit depends on how many OpenMP has. BLAS keeps its own for many rows, because its sums do.
+    The number of OpenMP's threads changes no bit. With many rows, BLAS keeps its own number, on which its sums depend.
     """
     from threadpoolctl import threadpool_limits
 
@@ -152,7 +152,7 @@ def _limit_threads(rows: int) -> AbstractContextManager[object]:
 
 
 def answer(model: Estimator, rows: Matrix, classes: int) -> Array:
-    """A model's answers: a probability for every class, or a number."""
+    """Return a model's answers: a probability for every class, or a number."""
     with _limit_threads(rows.shape[0]):
         if classes:
             return _fill_in_classes(model.predict_proba(rows), model.classes_, classes)
@@ -168,7 +168,7 @@ def _fill_in_classes(probabilities: Array, known: Array, classes: int) -> Array:
 
 
 def vectorizer() -> Estimator:
-    """TF-IDF weights of words and pairs of words."""
+    """Return a vectorizer that gives TF-IDF weights of words and pairs of words."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     return TfidfVectorizer(

@@ -1,4 +1,4 @@
-"""How a recipe begins: it starts a run, resumes one, shows one that is finished, or ejects the program."""
+"""Begin a recipe: start a run, resume one, show one that is finished, or eject the program."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def begin(
 
     Args:
         kind: "table", "text" or "image".
-        settings: of the program; `run` and `epochs` are filled in here.
+        settings: the settings of the program; `run` and `epochs` are filled in here.
         request: how to train, and where.
-        read: the files that are read: other content makes another run.
-        words: the run is named after them.
+        read: the files that are read; if their content differs, it is another run.
+        words: the words after which the run is named.
 
     Returns:
         The result; None if the program was only written.
@@ -77,9 +77,9 @@ def begin(
 
 
 def _sign(settings: Settings, read: Iterable[Path]) -> str:
-    """A hash of the settings and of the state of the files, which identifies a run."""
+    """Return a hash of the settings and of the state of the files, which identifies a run."""
     asked = {key: value for key, value in dataclasses.asdict(settings).items() if key not in _ASIDE}
-    # Runs from before these settings existed can still be resumed.
+    # Leave out the defaults of these settings, so that runs from before they existed can still be resumed.
     for name, usual in (("missing", ()), ("types", ()), ("only", None), ("lenient", True)):
         if asked.get(name) == usual:
             asked.pop(name, None)

@@ -12,31 +12,31 @@ from stoker.recipes.rows import Rows
 
 T = TypeVar("T")
 
-# The part of the time left, when training begins, for all models of scikit-learn; the networks get the rest.
+# The share of the time left when training begins that goes to all models of scikit-learn; the networks get the rest.
 _FOR_RIVALS = 0.4
-# What scoring, export, proof and leaving Python take: so many seconds, and this part of what it took to start and read
-# the data, which a busy machine stretches as much.
+# The time for scoring, export, proof and leaving Python: this many seconds, plus this share of the time for starting
+# and reading the data, which a busy machine stretches as much.
 _FINISH_S, _FINISH_PART = 2.0, 0.8
 _LEAST_FINISH_S, _MOST_FINISH_PART = 4.0, 0.4
-# Another network is begun if there is this part of the time that the one before took, and at least a second.
+# Another network is begun if at least this share of the time that the last one took is left, and at least a second.
 _WORTH_BEGINNING, _LEAST_NETWORK_S = 0.2, 1.0
-# A network is traced and compiled before the time can be looked at: that takes this part of the start and the reading.
+# A network is traced and compiled before its time can be checked, which takes this share of the start and the reading.
 _COMPILE_PART = 0.3
-# Training the chosen models again takes at most about this part of the time that passed until they were chosen.
+# Training the chosen models again takes at most about this share of the time that passed until they were chosen.
 _AGAIN = 0.75
-# A model that may take too long learns from this many rows first, then from so many times as many.
+# A model that may take too long learns from this many rows first, and then from this many times as many.
 _FIRST_ROWS, _GROWTH = 1_000, 4
 
 
 class Budget:
-    """What is left of the time, and what was cut to keep to it.
+    """The time that is left, and what was cut to keep within it.
 
     Args:
         time_s: how long everything may take; None for no limit.
         started_ns: when the time began, as `clock.now_ns` counts; now by default.
 
     Attributes:
-        cuts: what there was no time for, a sentence each.
+        cuts: the parts for which there was no time, a sentence each.
     """
 
     def __init__(self, time_s: float | None = None, started_ns: int | None = None) -> None:
@@ -54,7 +54,7 @@ class Budget:
 
     @property
     def left_s(self) -> float:
-        """The time for training, without what scoring and exporting will take; infinite without a limit."""
+        """The time left for training, without the time for scoring and exporting; infinite without a limit."""
         if self.time_s is None:
             return math.inf
         if self._finish_s is None:
@@ -64,12 +64,12 @@ class Budget:
         return self.time_s - self._finish_s - self.elapsed_s
 
     def cut(self, sentence: str) -> None:
-        """Note and say what there was no time for."""
+        """Note and report a part for which there was no time."""
         self.cuts.append(sentence)
         say(f"  {sentence}")
 
     def has_time_again(self) -> bool:
-        """Whether the training that is done by now can be done once more, on a few more rows."""
+        """Whether all training so far can be done once more, on slightly more rows."""
         return self.left_s >= _AGAIN * self.elapsed_s
 
     def rivals_s(self) -> float:
@@ -79,7 +79,7 @@ class Budget:
         return min(self._rivals_s - self.elapsed_s, self.left_s)
 
     def shares(self, networks: Sequence[str]) -> Iterator[tuple[str, float | None]]:
-        """Each network, with the time it may take; None without a limit. Those without time are left out."""
+        """Yield each network with the time it may take; None without a limit. Networks without time are left out."""
         before_s = 0.0
         for number, name in enumerate(networks):
             left_s = self.left_s
@@ -96,14 +96,14 @@ class Budget:
     ) -> tuple[T, Rows, float]:
         """Train a model on as many rows as there is time for.
 
-        Without a limit that is all of them. Otherwise a part of the rows is tried first, then four times as many.
+        Without a limit, these are all rows. Otherwise, a part of the rows is tried first, then four times as many.
 
         Args:
-            name: of the model, for what is said.
+            name: the name of the model, for messages.
             fit: trains a model.
             train: the rows.
-            limit_s: how long it may take.
-            power: the time of a fit grows with the rows to this power; 0 if it takes none.
+            limit_s: how long the training may take.
+            power: the time of a fit grows with the rows to this power; 0 if a fit takes no time.
 
         Returns:
             The model, the rows it learned from, and the seconds it took.

@@ -1,4 +1,4 @@
-"""Which model to export: the one, or the mix of several, with the lowest loss on the validation rows."""
+"""Choose the model to export: the one, or the mix of several, with the lowest loss on the validation rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stoker.recipes.rows import balanced_weights
 ENSEMBLE = "ensemble"
 # Weights in a mix are multiples of a quarter.
 _PARTS = 4
-# A mix answers more slowly than its best member: it must be clearly better.
+# A mix answers more slowly than its best member, so it must be clearly better.
 _WORTH = 0.99
 _TINY = 1e-7
 
@@ -21,13 +21,13 @@ _TINY = 1e-7
 def choose_weights(
     labels: Array, predictions: Mapping[str, Array], *, classes: int = 0, balanced: bool = False
 ) -> dict[str, float]:
-    """The weights of the models to export, by name; a single model has weight 1.
+    """Return the weights of the models to export, by name; a single model has weight 1.
 
     Args:
-        labels: of the validation rows: class indices, or numbers if `classes` is 0.
-        predictions: for the validation rows, by name: probabilities [rows, classes], or numbers.
-        classes: how many there are.
-        balanced: all classes count the same.
+        labels: the labels of the validation rows: class indices, or numbers if `classes` is 0.
+        predictions: the predictions for the validation rows, by name: probabilities [rows, classes], or numbers.
+        classes: the number of classes.
+        balanced: whether all classes count the same.
     """
 
     def loss(shares: dict[str, float]) -> float:
@@ -40,13 +40,13 @@ def choose_weights(
 
 
 def mean_loss(labels: Array, answers: Array, *, classes: int = 0, balanced: bool = False) -> float:
-    """The mean squared error, or the log loss of classes, which all count the same if `balanced`."""
+    """Return the mean squared error; for classes the log loss, in which all count the same if `balanced`."""
     weights = _row_weights(labels, classes) if balanced else None
     return float(np.average(_losses(labels, answers, classes), weights=weights))
 
 
 def _list_mixes(names: list[str]) -> Iterator[dict[str, float]]:
-    """All mixes of two models or more."""
+    """Yield all mixes of two models or more."""
     for parts in itertools.product(range(_PARTS + 1), repeat=len(names)):
         shares = {name: part / _PARTS for name, part in zip(names, parts, strict=True) if part}
         if sum(parts) == _PARTS and len(shares) > 1:

@@ -1,4 +1,4 @@
-"""Checks of the data of any recipe: are there classes to learn, and numbers and words that a network can learn from?"""
+"""Check the data of any recipe: are there classes to learn, and numbers and words that a network can learn from?"""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _UNEVEN = 4
 # A class with fewer rows can hardly be both learned and tested.
 _FEW = 10
 _HELD_OUT = 0.3
-# Variances and losses square numbers in float32.
+# Variances and losses square numbers as float32.
 _LARGEST = float(np.sqrt(np.finfo(np.float32).max))
 # The loss is divided by the variance of the target.
 _SMALLEST_TARGET = 1e-18
 _SMALLEST = float(np.finfo(np.float32).tiny)
-# How many words to check, and the share of them that must look alike.
+# How many words are checked, and the share of them that must look alike.
 _CHECKED, _MOST = 1_000, 0.95
 _PLAIN = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 _DIGITS = r"\d[\d.,]*"
@@ -50,11 +50,11 @@ def check_classes(what: str, labels: Array, names: Sequence[ClassName] | None) -
 
     Args:
         what: the target, for messages.
-        labels: of the rows: indices of `names`, or the values themselves.
-        names: of the classes.
+        labels: the labels of the rows: indices of `names`, or the values themselves.
+        names: the names of the classes.
 
     Raises:
-        ArgumentError: there is only one class, too few rows, or too many classes for them.
+        ArgumentError: there is only one class, or there are too few rows, or too many classes for the rows.
     """
     if len(labels) < LEAST_ROWS:
         raise ArgumentError(
@@ -109,19 +109,19 @@ def are_uneven(labels: Array) -> bool:
 
 
 def batch_size(rows: int, wanted: int) -> int:
-    """A power of two, so small that the held-out rows make at least four batches: half to validate, half to test."""
+    """Return a power of two so small that there are at least four held-out batches: half to validate, half to test."""
     most = max(1, int(rows * _HELD_OUT / 4))
     return int(2 ** int(np.log2(min(most, wanted))))
 
 
 def list_files(folder: str, *endings: str) -> list[Path]:
-    """The files that are read from a folder with a folder for each class, in order.
+    """List the files that are read from a folder with a folder for each class, in order.
 
     Raises:
-        ArgumentError: it is not a folder, or a class has no files.
+        ArgumentError: the path is not a folder, or a class has no files.
     """
     root = local_tree(folder, endings)
-    # The reader refuses a folder without class folders: it knows what else it could be.
+    # The reader refuses a folder without class folders, and can say what else the folder may be.
     return [Path(file.path) for file in class_files(root, endings)] if class_folders(root) else []
 
 
@@ -151,7 +151,7 @@ def check_learnable_column(name: str, values: Array) -> None:
 
 
 def explain_too_small(values: Array) -> str | None:
-    """Why a network would see only zeros in an input column; None if it would not."""
+    """Say why a network would see only zeros in an input column; None if it would not."""
     value = _find_largest_if_small(values, _SMALLEST)
     return (
         None if value is None else f"its values, such as {value:g}, are too small for float32: scale them up"
@@ -171,13 +171,13 @@ def _check_size(what: str, values: Array, remedy: str) -> None:
 
 
 def _place(values: Array, found: Mask, noun: str) -> str:
-    """How many there are, and which is the first."""
+    """Say how many there are, and which is the first."""
     row, count = int(np.argmax(found)), int(found.sum())
     return f"{quantity(count, noun)}, {'the first ' * (count > 1)}in row {row + 1:,} ({values[row]:g})"
 
 
 def _find_largest_if_small(values: Array, least: float) -> float | None:
-    """The largest value if all are nearer to zero than this, but not all zero; otherwise None."""
+    """Return the largest value if all are nearer to zero than this, but not all are zero; otherwise None."""
     if values.dtype.kind != "f":
         return None
     largest = float(np.max(np.abs(values), initial=0.0, where=~np.isnan(values)))
@@ -185,7 +185,7 @@ def _find_largest_if_small(values: Array, least: float) -> float | None:
 
 
 def describe_values(words: Sequence[str]) -> str | None:
-    """What the values of a column look like and how to write them, for a message; None for plain words."""
+    """Say what the values of a column look like and how to write them, for a message; None for plain words."""
     some = [word.strip() for word in islice(words, _CHECKED) if word.strip()]
     dates = [word for word in some if _DATES.fullmatch(word)]
     if dates and len(dates) >= _MOST * len(some):

@@ -55,8 +55,8 @@ class Run:
     """A run of a recipe: its directory, and its place in the store. Use it in a `with` statement.
 
     Args:
-        directory: of the run.
-        settings: of the program, a dataclass; they become the run's parameters.
+        directory: the directory of the run.
+        settings: the settings of the program, a dataclass; they become the run's parameters.
         kind: "table", "text" or "image".
         data: the path of the training data.
     """
@@ -74,9 +74,9 @@ class Run:
         self._quiet.__enter__()
         self.directory.mkdir(parents=True, exist_ok=True)
         _clear(self.directory)
-        # The export comes at the end: its proof can get ready while the network learns.
+        # The export comes at the end, so the process of its proof can get ready while the network learns.
         child.prepare()
-        # Keep the garbage collector from walking all of TensorFlow, which takes a quarter of a second each time.
+        # Keep the garbage collector from searching all of TensorFlow, which takes a quarter of a second each time.
         gc.freeze()
         return self
 
@@ -89,7 +89,7 @@ class Run:
         self._kept.__exit__(kind, error, trace)
 
     def checkpoint(self, name: str, every: str | int) -> stoker.Checkpoint:
-        """Where the training of a network is saved, so that the same program resumes after a crash."""
+        """Return where the training of a network is saved, so that the same program resumes after a crash."""
         return stoker.Checkpoint(self.directory / CHECKPOINTS / name, every=every, keep=2)
 
     def conclude(
@@ -112,25 +112,25 @@ class Run:
         """Choose the model that is best on the validation rows, compare it, export it, and write the report.
 
         Args:
-            tried: the networks that were trained.
+            tried: the trained networks.
             peers: the other models; or only their predictions for the test rows, by name, if they cannot be exported.
             train: the dataset of `stoker.data` that the networks learned from.
-            seen: training rows, as raw as the test rows.
+            seen: training rows, in the same raw form as the test rows.
             test: rows that no model has seen.
             validation: the rows by which the model is chosen; without them, the network is exported.
             only: export this model ("network", "linear", "boosted trees"), whichever is best.
             classes: the names of the classes; None if numbers are predicted.
-            balanced: all classes count the same.
-            ids: makes what the networks take from the inputs of the test rows; None if they take them as they are.
-            raw: the dataset of raw inputs, if `train` has something else.
-            budget: what was cut for lack of time; a run with cuts goes on if it is started again.
+            balanced: whether all classes count the same.
+            ids: turns the inputs of the test rows into what the networks take; None if they take them unchanged.
+            raw: the dataset of raw inputs, if those of `train` are not raw.
+            budget: the time left, and what was cut for lack of time; a run with cuts continues if it is started again.
             all_rows: train the chosen model again for the bundle, on all these rows, after its scores were measured.
 
         Returns:
             The result, as in `result.json`.
 
         Raises:
-            StokerError: nothing was trained.
+            StokerError: no model was trained.
         """
         budget = budget or Budget()
         stopped = next((one.stopped for one in tried if one.stopped), None)
@@ -151,7 +151,7 @@ class Run:
         winner = choice.choose(validation, only)
         exported = winner.name
         own = answers[exported] if exported == NETWORK else winner.predict(test.inputs)
-        # The exported model comes first: the others are compared with it.
+        # The exported model comes first, as the others are compared with it.
         contenders = contest(
             test.labels,
             {exported: own, **{name: one for name, one in answers.items() if name != exported}},
@@ -183,7 +183,7 @@ class Run:
             "report": str(self.directory / REPORT),
         }
         if self.kind == "table":
-            # A program that was ejected before has no list of what was left out.
+            # Programs ejected by an older version have no list of what was left out.
             left_out = getattr(self.settings, "left_out", ())
             result["reading"] = describe_reading(
                 train.features, int(train.rows), self.settings.target, left_out, of="training rows"
@@ -235,14 +235,14 @@ class Run:
         self._kept.params(exported=contender.name, verdict=result["verdict"])
 
     def _labels_in(self, train: Dataset) -> dict[str, object]:
-        """Where to find the labels of new rows and how to score them, for `stoker evaluate`."""
+        """Return where to find the labels of new rows and how to score them, for `stoker evaluate`."""
         names = ("target", "column", "balanced")
         found = {name: one for name in names if (one := getattr(self.settings, name, None))}
         reading = getattr(train.features, "label_reading", None)
         return found if reading is None else {**found, "target_reading": reading.to_json()}
 
     def _write(self, result: Result, page: str) -> None:
-        """Write the files, the links in the store, and the result last."""
+        """Write the files and the links in the store, and the result last."""
         files.write_atomically(self.directory / REPORT, page)
         if Path(self.data).exists():
             self._kept.uses(Path(self.data))
@@ -254,7 +254,7 @@ class Run:
 
 
 def _train_on_all(choice: WinnerChoice, winner: Winner, rows: Rows, budget: Budget) -> Winner:
-    """The chosen model, trained again on all rows; as it was if there is no time, or after Ctrl-C."""
+    """Return the chosen model trained again on all rows; unchanged if there is no time, or after Ctrl-C."""
     if not budget.has_time_again():
         budget.cut("No time to train the model on all rows: the bundle holds the one that was scored.")
         return winner
@@ -269,7 +269,7 @@ def _train_on_all(choice: WinnerChoice, winner: Winner, rows: Rows, budget: Budg
 
 
 def _choose_pictures(answers: Array, test: Rows) -> list[bytes] | None:
-    """The images of the worst mistakes."""
+    """Return the images of the worst mistakes."""
     if isinstance(test.inputs, Mapping) or test.inputs.ndim != 4:
         return None
     import tensorflow as tf
@@ -295,7 +295,7 @@ def show(result: Result) -> None:
 
 
 def align(table: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table whose columns are as wide as their widest cell."""
+    """Return the lines of a table whose columns are as wide as their widest cell."""
     widths = [max(len(cell) for cell in column) for column in zip(*table, strict=True)]
     return [
         "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -304,7 +304,7 @@ def align(table: Sequence[Sequence[str]]) -> list[str]:
 
 
 def read_finished(directory: Path) -> Result | None:
-    """The result of a finished run; None if it is not finished."""
+    """Return the result of a finished run; None if it is not finished."""
     try:
         result: Result = json.loads((directory / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -313,13 +313,13 @@ def read_finished(directory: Path) -> Result | None:
 
 
 def _clear(directory: Path) -> None:
-    """Remove what a killed export has left."""
+    """Remove what a killed export has left behind."""
     for left in directory.glob(f".{BUNDLE}.*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def _link_latest(directory: Path) -> None:
-    """Make `runs/latest` a link to this run; a file of that name is left alone."""
+    """Make `runs/latest` a link to this run. If it is a file, leave it alone."""
     link = directory.parent / LATEST
     if link.exists() and not link.is_symlink():
         return

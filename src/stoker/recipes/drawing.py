@@ -1,4 +1,4 @@
-"""Charts of a report, as SVG without scripts; the style sheet of the page has the colours."""
+"""Draw the charts of a report, as SVG without scripts; the style sheet of the page has the colours."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from stoker.data.array_types import Array
 
 _WIDTH, _HEIGHT, _MARGIN = 640, 260, 58
-# Names longer than this are cut; how wide a letter of the style sheet's `tick` is.
+# The number of letters beyond which names are cut, and the width of a letter in the style sheet's `tick`.
 _MOST_LETTERS, _LETTER = 40, 7.0
 Points = Sequence[tuple[float, float]]
 
 
 class Chart:
-    """A frame with axes, and lines and dots in it."""
+    """A frame with axes that holds lines and dots."""
 
     def __init__(self, x: tuple[float, float], y: tuple[float, float], names: tuple[str, str]) -> None:
         self._x, self._y = _widen_if_equal(x), _widen_if_equal(y)
@@ -47,25 +47,25 @@ class Chart:
         return parts
 
     def line(self, points: Points, kind: str) -> None:
-        """Points joined by a line; `kind` is a class of the style sheet."""
+        """Join points by a line; `kind` is a class of the style sheet."""
         placed = [self._place(x, y) for x, y in points if np.isfinite(x) and np.isfinite(y)]
         if placed:
             path = "L".join(f"{x:.1f} {y:.1f}" for x, y in placed)
             self._parts.append(f'<path class="line {kind}" d="M{path}"/>')
 
     def dots(self, points: Points, kind: str, radius: float = 2.0) -> None:
-        """Separate points."""
+        """Draw separate points."""
         for x, y in points:
             left, top = self._place(x, y)
             self._parts.append(f'<circle class="dot {kind}" cx="{left:.1f}" cy="{top:.1f}" r="{radius}"/>')
 
     def svg(self, label: str) -> str:
-        """The chart; a screen reader reads `label`."""
+        """Return the chart; a screen reader reads `label`."""
         return _svg(f"{_WIDTH} {_HEIGHT}", label, self._parts)
 
 
 def bars(rows: Sequence[tuple[str, float]], label: str) -> str:
-    """Names with horizontal bars."""
+    """Draw names with horizontal bars."""
     widest = max((abs(value) for _, value in rows), default=0) or 1
     left = _width_of([name for name, _ in rows])
     parts = []
@@ -83,10 +83,10 @@ def bars(rows: Sequence[tuple[str, float]], label: str) -> str:
 
 
 def matrix(counts: Array, names: Sequence[str]) -> str:
-    """Counts by true class (rows) and answer (columns); higher counts are darker, and errors have another colour."""
+    """Draw counts by true class (rows) and answer (columns). Higher counts are darker; errors have another colour."""
     side = min(44, 460 // len(names))
     left = _width_of(names)
-    # The names of the columns stand on their heads, slanted: each ends above its column.
+    # The names of the columns are slanted; each ends above its column.
     above = 0.7 * left + 12
     parts = []
     for column, name in enumerate(names):
@@ -113,10 +113,10 @@ def matrix(counts: Array, names: Sequence[str]) -> str:
 
 
 def format_short(value: float) -> str:
-    """At most three significant digits and a letter for thousands, without an exponent: 92.3k."""
+    """Format a number with at most three significant digits and a letter for thousands, without an exponent: 92.3k."""
     if not math.isfinite(value):
         return str(value)
-    # 999.9 thousand is a million, rounded.
+    # Rounded, 999.9 thousand is a million.
     rounded = float(f"{value:.3g}")
     for size, letter in ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(rounded) >= size:
@@ -126,14 +126,14 @@ def format_short(value: float) -> str:
 
 
 def _name(name: str, place: str) -> str:
-    """The name of a column or a class; a long one is cut, and shown whole when the pointer is on it."""
+    """Draw the name of a column or a class. A long one is cut, and shown whole under the pointer."""
     short = name if len(name) <= _MOST_LETTERS else f"{name[: _MOST_LETTERS - 1]}…"
     title = "" if short == name else f"<title>{escape(name)}</title>"
     return f'<text class="tick" {place}>{title}{escape(short)}</text>'
 
 
 def _width_of(names: Sequence[str]) -> float:
-    """The room that the longest of these names takes, and a gap."""
+    """Return the width of the longest of these names, and a gap."""
     return 16 + _LETTER * min(max((len(name) for name in names), default=0), _MOST_LETTERS)
 
 
@@ -144,7 +144,7 @@ def _svg(size: str, label: str, parts: list[str]) -> str:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Five places along the axis, at whole numbers where there are enough."""
+    """Return five places along the axis, at whole numbers if there are enough."""
     if float(low).is_integer() and float(high).is_integer() and 1 < high - low < 8:
         return [float(one) for one in range(int(low), int(high) + 1)]
     places = [float(one) for one in np.linspace(low, high, 5)]
@@ -157,5 +157,5 @@ def _widen_if_equal(ends: tuple[float, float]) -> tuple[float, float]:
 
 
 def escape(value: object) -> str:
-    """Text for HTML."""
+    """Escape text for HTML."""
     return html.escape(str(value))

@@ -1,4 +1,4 @@
-"""A recipe's program as a file of the user's: complete, with its settings filled in, for the same weights."""
+"""Write a recipe's program to a file for the user: complete, with its settings filled in, giving the same weights."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from stoker import files
 from stoker.errors import UsageError, check_local_path
 
 _LINE = 80
-# The `Settings` of one of the programs, which share no base: each program is complete.
+# The `Settings` of one of the programs. They share no base, because each program is complete.
 Settings: TypeAlias = Any
 _LAST = '\n\nif __name__ == "__main__":\n'
 
 
 def program(kind: str, settings: Settings) -> str:
-    """The source of a program with these settings at its end.
+    """Return the source of a program with these settings at its end.
 
     Args:
         kind: "table", "text" or "image".
@@ -35,7 +35,7 @@ def program(kind: str, settings: Settings) -> str:
 
 
 def _literal(value: object) -> str:
-    """A value in Python, formatted."""
+    """Format a value as Python source."""
     if isinstance(value, tuple) and len(repr(value)) > _LINE:
         return "\n".join(["(", *(f"                {_literal(one)}," for one in value), "            )"])
     if isinstance(value, tuple):
@@ -48,7 +48,7 @@ def _literal(value: object) -> str:
 
 
 def eject(kind: str, settings: Settings, path: str, *, overwrite: bool = False) -> None:
-    """Write the program; its run is kept in `runs/` under the name of the file.
+    """Write the program. Its run is kept in `runs/` under the name of the file.
 
     Raises:
         UsageError: the file exists, or cannot be written.

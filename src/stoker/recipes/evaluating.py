@@ -18,20 +18,20 @@ from stoker.serve.bulk import answer_chunk
 from stoker.serve.predictor import Predictor
 from stoker.serve.row_files import FILE, RowChunk
 
-# The number of a class or a number; the text of a class that the model does not know; None without a label.
+# Returns the index of a class, or a number; the text of a class that the model does not know; None without a label.
 LabelReader: TypeAlias = Callable[[object], float | str | None]
 
 
 @dataclass(frozen=True)
 class FileEvaluation:
-    """Scores of a bundle.
+    """The scores of a bundle.
 
     Attributes:
-        rows: how many were scored.
-        unlabelled: rows without a label, or with one that cannot be read.
-        unknown: labels that are no class of the model, with the number of rows.
-        left_out: why rows of CSV files were left out, as training leaves them out, with their number.
-        scores: by metric.
+        rows: how many rows were scored.
+        unlabelled: the number of rows without a label, or with one that cannot be read.
+        unknown: labels that are not classes of the model, with the number of rows.
+        left_out: why rows of CSV files were left out, as in training, with their number.
+        scores: the scores by metric.
     """
 
     rows: int
@@ -47,10 +47,10 @@ def evaluate_rows(
     """Answer all rows and compare the answers with the labels.
 
     Args:
-        predictor: of the bundle.
+        predictor: the predictor of the bundle.
         chunks: the rows.
         target: the column of the labels; None if the folder of each file is its class.
-        balanced: the first score is the mean of the classes' recalls.
+        balanced: whether the first score is the mean of the classes' recalls.
 
     Raises:
         ArgumentError: there is no such column, no labelled row, or the bundle gives neither classes nor numbers.
@@ -104,13 +104,13 @@ def _labels_of(chunk: RowChunk, target: str | None) -> list[object]:
 
 
 def _target_reading(predictor: Predictor) -> CellReading:
-    """How the target's cells were read for training."""
+    """Return how the target's cells were read for training."""
     stored = predictor.bundle.description.get("lineage", {}).get("target_reading")
     return CellReading.from_json(stored) if isinstance(stored, dict) else CellReading("number")
 
 
 def _class_reader(labels: tuple[str, ...], reading: CellReading) -> LabelReader:
-    """A function that gives the number of a class, the text of an unknown one, or None without a label."""
+    """Return a function that gives the index of a class, the text of an unknown one, or None without a label."""
     known: dict[str, int] = {label: number for number, label in enumerate(labels)}
     numbers = {
         _parse_number(label): number for label, number in known.items() if _parse_number(label) is not None
@@ -138,7 +138,7 @@ def _parse_number(text: str) -> float | None:
 
 
 def _number_reader(reading: CellReading) -> LabelReader:
-    """A function that reads a number as the target's cells were read for training; None for a missing one."""
+    """Return a function that reads a number as the target's cells were read for training; None for a missing one."""
 
     def read(cell: object) -> float | None:
         if isinstance(cell, int | float):

@@ -1,4 +1,4 @@
-"""The answers of a frozen part of a network, computed once for each row instead of once per epoch."""
+"""Compute the answers of a frozen part of a network once for each row instead of once per epoch."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class BatchOptions(TypedDict, total=False):
 def asked_once(
     frozen: Model, dataset: Dataset, progress: Callback, **options: Unpack[BatchOptions]
 ) -> Dataset:
-    """The answers of a frozen model for a dataset of `(inputs, labels)`, with the labels.
+    """Return the answers of a frozen model for a dataset of `(inputs, labels)`, with the labels.
 
     Args:
         frozen: a model whose weights do not change.
-        dataset: it is read once, in the order of its first epoch.
+        dataset: the dataset, which is read once, in the order of its first epoch.
         progress: a callback for each batch, which stops the predictions when its time is up.
         options: the batches of the answers, as `stoker.data.arrays` takes them.
 
@@ -37,7 +37,7 @@ def asked_once(
     """
     label = keras.Input(dataset.element_spec[1].shape[1:], dtype=dataset.element_spec[1].dtype.name)
     both = keras.Model([frozen.input, label], [frozen.output, label])
-    # The next pass may have another order: answers and labels must come from the same pass.
+    # The next pass may have another order, so answers and labels must come from the same pass.
     together = dataset.map(lambda inputs, labels: ((inputs, labels),))
     answers, labels = stoker.predict(both, together, verbose=0, callbacks=[progress])
     return stoker.data.arrays(answers, labels, **options)

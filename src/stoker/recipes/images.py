@@ -1,4 +1,4 @@
-"""`stoker.recipes.image`: chooses the settings of the program that learns the classes of images."""
+"""`stoker.recipes.image`: choose the settings of the program that learns the classes of images."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FILTERS = (32, 64, 128, 256)
 _LARGEST, _LARGEST_FOR_BASE, _LEAST_FOR_BASE = 96, 160, 96
 # How many images are opened to learn their size and colours.
 _OPENED = 40
-# What `only` may name, and what the report calls it.
+# The names that `only` may have, and the report's names for them.
 _MODELS = {"network": NETWORK, "linear": LINEAR}
 
 
@@ -102,10 +102,10 @@ def image(
 
 
 def _inspect(found: list[str]) -> tuple[list[tuple[int, int]], bool]:
-    """The sizes of some images, and whether any of them has colours.
+    """Return the sizes of some images, and whether any of them has colours.
 
     Raises:
-        ArgumentError: one cannot be read or decoded.
+        ArgumentError: an image cannot be read or decoded.
     """
     sizes, colours = [], False
     for file in found[:: max(1, len(found) // _OPENED)]:
@@ -121,7 +121,7 @@ def _inspect(found: list[str]) -> tuple[list[tuple[int, int]], bool]:
 
 
 def _size(seen: list[tuple[int, int]], base: str | None) -> tuple[int, int]:
-    """The median size of the images, within limits."""
+    """Return the median size of the images, within limits."""
     height, width = (int(np.median([one[axis] for one in seen])) for axis in (0, 1))
     if base is not None:
         side = min(_LARGEST_FOR_BASE, max(_LEAST_FOR_BASE, min(height, width)))
@@ -131,10 +131,10 @@ def _size(seen: list[tuple[int, int]], base: str | None) -> tuple[int, int]:
 
 
 def _on(base: str, weights: str | None, settings: Settings) -> Settings:
-    """The settings for a base, after checking that its weights are available.
+    """Return the settings for a base, after checking that its weights are available.
 
     Raises:
-        ArgumentError: there is no such model, it takes no images of that size, or its weights are missing.
+        ArgumentError: there is no such model, it does not take images of that size, or its weights are missing.
     """
     build = _application(base)
     if weights is not None and not Path(weights).is_file():
@@ -161,10 +161,10 @@ def _on(base: str, weights: str | None, settings: Settings) -> Settings:
 
 
 def _application(base: str) -> Callable[..., Model]:
-    """The function that builds the model of that name.
+    """Return the function that builds the model of that name.
 
     Raises:
-        ArgumentError: there is none.
+        ArgumentError: there is no such model.
     """
     known = sorted(
         name for name, build in vars(keras.applications).items() if name[0].isupper() and callable(build)
@@ -181,7 +181,7 @@ def _check_size_for(base: str, build: Callable[..., Model], size: tuple[int, int
     """Check that the base can be built without weights.
 
     Raises:
-        ArgumentError: it takes no images of this size.
+        ArgumentError: the base does not take images of this size.
     """
     try:
         build(weights=None, include_top=False, input_shape=(*size, 3), pooling="avg")
@@ -205,6 +205,6 @@ def _explain_missing_weights(base: str, weights: str | None, error: Exception) -
 
 
 def _first_line(error: Exception) -> str:
-    """The first sentence of Keras' message, without the example and the list that follow."""
+    """Return the first sentence of Keras' message, without the example and the list that follow."""
     first = str(error).strip().partition("\n")[0]
     return first.partition(" Example error message")[0].rstrip(".:") or type(error).__name__

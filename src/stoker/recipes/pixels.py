@@ -42,24 +42,24 @@ def image_rivals(
     seed: int = 0,
     budget: Budget | None = None,
 ) -> list[Rival]:
-    """A constant, a linear model of the pixels and, where there are few rows, support vectors.
+    """Train a constant, a linear model of the pixels and, if there are few rows, support vectors.
 
     Args:
         train: images as bytes, and their classes.
         validation: rows to choose the exported model on.
-        classes: how many there are.
-        balanced: all classes count the same.
-        seed: of models that draw random numbers.
-        budget: the time there is.
+        classes: the number of classes.
+        balanced: whether all classes count the same.
+        seed: the seed of models that draw random numbers.
+        budget: the available time.
     """
     task = RivalTask(classes, balanced, seed, budget or Budget())
-    # Training them again on a few more images would take as long as all the rest.
+    # Training these models again on slightly more images would take as long as everything else.
     kinds = [
         RivalKind(CONSTANT, [partial(constant_rival, task)], power=0.0, again=False),
         RivalKind(LINEAR, [partial(_linear, task)], again=False),
     ]
     if len(train) <= MOST_FOR_SUPPORT:
-        # Support vectors compare all rows with each other.
+        # Support vectors compare all rows with each other, hence the power of two.
         kinds.append(RivalKind(SUPPORT, [partial(_support, task)], power=2.0, again=False))
     return train_rivals(kinds, train, validation, task)
 
@@ -86,7 +86,7 @@ def _support(task: RivalTask, train: Rows) -> Rival:
 
 
 def _build(model: Estimator, shape: tuple[int, ...], classes: int) -> Model:
-    """The same answers from Keras' layers, for images as bytes."""
+    """Build a model of Keras' layers that gives the same answers for images as bytes."""
     images = keras.Input(shape, dtype="uint8", name="image")
     pixels = keras.layers.Rescaling(1 / 255, dtype="float64")(images)
     weights = np.atleast_2d(model.coef_).T

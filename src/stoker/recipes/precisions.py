@@ -13,16 +13,16 @@ _TENSOR_CORES = (7, 0)
 
 
 def choose_precision() -> str:
-    """The precision for the devices of this machine."""
+    """Choose the precision for the devices of this machine."""
     gpus = tf.config.list_physical_devices("GPU")
     return precision_for([tf.config.experimental.get_device_details(one) for one in gpus])
 
 
 def precision_for(gpus: list[Mapping[str, tuple[int, int]]]) -> str:
-    """ "mixed_float16" if every GPU has tensor cores; "float32" otherwise, or without a GPU.
+    """Return "mixed_float16" if every GPU has tensor cores, otherwise (or without a GPU) "float32".
 
     Args:
-        gpus: the details that TensorFlow gives of each.
+        gpus: TensorFlow's details about each GPU.
     """
     found = [one.get("compute_capability", (0, 0)) for one in gpus]
     return "mixed_float16" if found and min(found) >= _TENSOR_CORES else "float32"
@@ -30,7 +30,7 @@ def precision_for(gpus: list[Mapping[str, tuple[int, int]]]) -> str:
 
 @contextmanager
 def precision(name: str) -> Iterator[None]:
-    """Layers made in the block compute in this precision, with weights in float32."""
+    """Make layers in the block compute in this precision, with weights in float32."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(name)
     try:

@@ -1,4 +1,4 @@
-"""The progress of a training in a recipe: its line on the terminal, its curves, its time limit."""
+"""The progress of a recipe's training: its line on the terminal, its curves, its time limit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from stoker.units import quantity
 if TYPE_CHECKING:
     from stoker.recipes.rows import Rows
 
-# Between two updates of the line on a terminal.
+# The seconds between two updates of the line on a terminal.
 _EVERY_S = 0.5
 
 
@@ -27,7 +27,7 @@ def _now_s() -> float:
 
 
 class TimeIsUp(KeyboardInterrupt):
-    """The training has used up its time: it ends as by Ctrl-C, and can be resumed."""
+    """The training has used up its time. It ends as it does on Ctrl-C, and can be resumed."""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Trained:
     """A network after training.
 
     Attributes:
-        name: of the kind of network.
-        model: it has the best weights.
+        name: the name of the kind of network.
+        model: the model, with the best weights.
         loss: the lowest validation loss.
-        curves: what Keras logged, by epoch.
+        curves: the values that Keras logged, by epoch.
         stopped: what ended the training early, "interrupted" or "time"; otherwise None.
         learn_again: trains such a network on other rows, for as many epochs as this one needed.
     """
@@ -63,8 +63,8 @@ class Progress(keras.callbacks.Callback):
     """Shows the epochs of a training in one line, keeps its curves, and ends it when its time is up.
 
     Args:
-        name: of the network.
-        time_s: how long training may take, not counting what a resumed training took before; None for no limit.
+        name: the name of the network.
+        time_s: how long training may take, not counting the time before it was resumed; None for no limit.
     """
 
     # Called once per compiled call, not once per step.
@@ -80,7 +80,7 @@ class Progress(keras.callbacks.Callback):
         self._since = self._shown = _now_s()
 
     def get_state(self) -> ProgressState:
-        """What a checkpoint keeps."""
+        """Return what a checkpoint keeps."""
         return {"curves": self.curves, "used_s": self._used_s(), "best": self.best}
 
     def set_state(self, state: ProgressState) -> None:
@@ -95,11 +95,11 @@ class Progress(keras.callbacks.Callback):
         self._check_time()
 
     def on_test_batch_end(self, batch: int, logs: dict[str, Tensor] | None = None) -> None:
-        """The time may also be up in a long validation."""
+        """Check the time in validation, too, which may take long."""
         self._check_time()
 
     def on_predict_batch_end(self, batch: int, logs: dict[str, Tensor] | None = None) -> None:
-        """The predictions of a frozen part before training count as training."""
+        """Count the predictions of a frozen part before training as training."""
         self._check_time()
 
     def _check_time(self) -> None:
@@ -128,7 +128,7 @@ class Progress(keras.callbacks.Callback):
         self.stopped = "time" if isinstance(error, TimeIsUp) else "interrupted"
 
     def trained(self, model: Model) -> Trained:
-        """The network after training; logs a line about it."""
+        """Return the network after training, and log a line about it."""
         why = {"time": ", its time is up", "interrupted": ", interrupted", None: ""}[self.stopped]
         done = "no epoch finished yet"
         if self.curves:
@@ -138,7 +138,7 @@ class Progress(keras.callbacks.Callback):
 
 
 def say(line: str) -> None:
-    """Log a line for whoever trains."""
+    """Log a line for the user."""
     PROGRESS.info(line)
 
 

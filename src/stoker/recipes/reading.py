@@ -10,17 +10,17 @@ from stoker.recipes.progress import say
 from stoker.units import quantity
 
 _KINDS = {"whole": "whole number", "truth": "true or false", "text": "free text"}
-# More columns than this are not listed on the terminal, unless there is something to say about them.
+# If there are more columns than this, the terminal lists only those about which there is something to say.
 _MOST_LISTED = 30
 _WIDEST = 28
-# Words in several cases that are named.
+# How many words in several cases are named.
 _SHOWN = 3
-# A category with more values than this, and so many for its rows, is worth a word.
+# A category with more values than this, and with this many relative to its rows, deserves a remark.
 _MANY_VALUES, _MANY_FOR_ROWS = 100, 0.05
 
 
 class ColumnReading(TypedDict):
-    """One column: its name, what it was read as (empty if it was left out), and what else is to be said."""
+    """One column: its name, the kind it was read as (empty if it was left out), and any remarks."""
 
     column: str
     read: str
@@ -28,7 +28,7 @@ class ColumnReading(TypedDict):
 
 
 class TableReading(TypedDict):
-    """All columns, and what is to be said of the file."""
+    """All columns, and the remarks about the file."""
 
     columns: list[ColumnReading]
     notes: list[str]
@@ -37,14 +37,14 @@ class TableReading(TypedDict):
 def describe_reading(
     features: Features, rows: int, target: str, left_out: Sequence[tuple[str, str]], of: str = ""
 ) -> TableReading:
-    """What was read how.
+    """Describe how everything was read.
 
     Args:
-        features: of the dataset; it knows what reading leniently has found.
-        rows: how many there are.
+        features: the features of the dataset, with the findings of reading it leniently.
+        rows: the number of rows.
         target: the column to predict.
         left_out: columns that are not learned from, and why.
-        of: which rows these are, if not all: `training rows`.
+        of: which rows these are, if not all of them: `training rows`.
     """
     found = features.found
     gone = {name for name, _ in left_out}
@@ -87,7 +87,7 @@ def _describe(feature: Feature, rows: int, found: Mapping[str, Any], of: str) ->
 
 
 def _describe_words(name: str, found: Mapping[str, Any]) -> str:
-    """The words of a category that were written in several ways."""
+    """Describe the words of a category that were written in several ways."""
     merged: Sequence[Sequence[str]] = found.get("merged", {}).get(name, ())
     shown = [f"{_shorten(word)!r} read as {_shorten(usual)!r}" for word, usual in merged[:_SHOWN]]
     shown += [f"{len(merged) - _SHOWN:,} more alike"] if len(merged) > _SHOWN else []
@@ -97,7 +97,7 @@ def _describe_words(name: str, found: Mapping[str, Any]) -> str:
 
 
 def _describe_bad_cells(name: str, found: Mapping[str, Any]) -> str:
-    """The cells that could not be read."""
+    """Describe the cells that could not be read."""
     count = found.get("bad", {}).get(name)
     if not count:
         return ""

@@ -1,7 +1,7 @@
 """The report of a recipe's run: one self-contained HTML file without scripts, in the style of the run's page.
 
-Everything that comes from the data is escaped. The policy allows one style sheet, by its hash, and pictures that are in
-the file itself.
+Everything that comes from the data is escaped. The page's security policy allows one style sheet, by its hash, and
+pictures in the file itself.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Cell: TypeAlias = Any
 
 _MOST_CLASSES, _MISTAKES, _MOST_COLUMNS, _MOST_DOTS, _BINS = 24, 12, 12, 1_000, 10
 _MOST_NAMED = 5
-# What NumPy calls the units of dates.
+# NumPy's names for the units of dates.
 _UNITS = {"days": "D", "seconds": "s"}
-# An empty cell looks like a fault of the page.
+# An empty cell would look like a fault of the page.
 _MISSING, _NO_CATEGORY = "<i>missing</i>", "<i>missing or new</i>"
 
 
@@ -41,14 +41,14 @@ def report(
     features: Mapping[str, Feature],
     pictures: Sequence[bytes] | None = None,
 ) -> str:
-    """The page.
+    """Return the page.
 
     Args:
-        result: as in `result.json`.
-        answers: of the exported model, for the test rows.
+        result: the result, as in `result.json`.
+        answers: the answers of the exported model for the test rows.
         test: the raw test rows.
-        features: of a table: what the ids of its categories stand for.
-        pictures: of the rows that `find_worst` gives, as PNG.
+        features: for a table: what the ids of its categories stand for.
+        pictures: the pictures of the rows that `find_worst` returns, as PNG.
     """
     classes = result["classes"]
     verdict, data = result["verdict"], result["settings"]["data"]
@@ -84,7 +84,7 @@ def _draw_reading(reading: TableReading) -> str:
 
 
 def find_worst(answers: Array, labels: Array) -> Array:
-    """The rows with the worst mistakes, the worst first."""
+    """Return the rows with the worst mistakes, the worst first."""
     if answers.ndim == 1:
         wrong = np.abs(answers - labels)
         return np.argsort(-wrong, kind="stable")[:_MISTAKES]
@@ -116,7 +116,7 @@ def _chips(result: Result) -> str:
 
 
 def describe_model(result: Result) -> str:
-    """The exported model in words; a result from before there was a choice has the network."""
+    """Describe the exported model. In results from before there was a choice, it is the network."""
     shares = result.get("exported") or {"network": 1.0}
     if len(shares) == 1:
         return name_contender(next(iter(shares)))
@@ -125,7 +125,7 @@ def describe_model(result: Result) -> str:
 
 
 def list_doubts(result: Result) -> list[str]:
-    """Reasons why the figures may be misleading, a sentence each."""
+    """List reasons why the figures may be misleading, a sentence each."""
     found = list(result.get("cuts", ()))
     if result.get("learned_from_all_rows"):
         found.append(
@@ -145,14 +145,14 @@ def list_doubts(result: Result) -> list[str]:
 
 
 def _name_split(settings: Mapping[str, object]) -> str:
-    """How the held-out rows were chosen."""
+    """Say how the held-out rows were chosen."""
     if settings.get("group"):
         return f"whole groups of {settings['group']}"
     return f"the latest by {settings['time_column']}" if settings.get("time_column") else "at random"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], best: int = -1) -> str:
-    """A table of cells that are HTML already."""
+    """Return a table of cells that are already HTML."""
     top = "".join(f"<th>{cell}</th>" for cell in head)
     body = "".join(
         f"<tr{' class=best' if number == best else ''}>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>"
@@ -216,7 +216,7 @@ def _confusion(answers: Array, labels: Array, classes: Sequence[str]) -> str:
 
 
 def _calibration(answers: Array, labels: Array) -> str:
-    """How often the model is right, by how sure it is."""
+    """Show how often the model is right, by how sure it is."""
     sure, right = answers.max(1), answers.argmax(1) == labels
     place = np.minimum((sure * _BINS).astype(int), _BINS - 1)
     bins = [place == one for one in range(_BINS) if (place == one).any()]
@@ -225,7 +225,7 @@ def _calibration(answers: Array, labels: Array) -> str:
     chart = drawing.Chart((0, 1), (0, 1), ("how sure it is", "how often it is right"))
     chart.line([(0, 0), (1, 1)], "ideal")
     for point, rows in zip(points, counts, strict=True):
-        # The larger the dot, the more rows it stands for: a single row says little.
+        # The larger the dot, the more rows it stands for, as a single row says little.
         chart.dots([point], "one", 2 + 8 * float(np.sqrt(rows / len(labels))))
     off = sum(abs(x - y) * rows for (x, y), rows in zip(points, counts, strict=True)) / len(labels)
     lead = (
@@ -285,7 +285,7 @@ def _cells(answers: Array, labels: Array, classes: Sequence[str] | None, row: in
 
 
 def _describe_cell(feature: Feature, value: Cell) -> str:
-    """A cell of a table as HTML, as in the file."""
+    """Return a cell of a table as HTML, as it stands in the file."""
     if value != value:
         return _MISSING
     if feature.kind == "category":
@@ -314,7 +314,7 @@ def _page(title: str, body: str) -> str:
     style = (
         resources.files("stoker.doctor.report.page").joinpath("assets/page.css").read_text(encoding="utf-8")
     )
-    # A script sets the theme of the run's page; this page has none, and follows the system.
+    # On the run's page, a script sets the theme; this page has no script, and follows the system.
     dark = re.search(r':root\[data-theme="dark"\] (\{.*?\n\})', style, re.DOTALL)
     if dark is not None:
         style += f"\n@media (prefers-color-scheme: dark) {{ :root {dark[1]} }}\n"

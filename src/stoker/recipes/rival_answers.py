@@ -11,16 +11,16 @@ from stoker.tf_internals.types import Model, Nest, Tensor
 
 
 def final_answer(margins: Tensor, classes: int) -> Tensor:
-    """Probabilities, or a number, from what a model adds up to.
+    """Turn the sums of a model into probabilities, or into a number.
 
     Args:
-        margins: [rows, 1] for numbers and for two classes, otherwise [rows, classes].
-        classes: how many there are; 0 for numbers.
+        margins: the sums, [rows, 1] for numbers and for two classes, otherwise [rows, classes].
+        classes: the number of classes; 0 for numbers.
     """
     if not classes:
         return _name_number(margins)
     if classes == 2:
-        # One number for two classes: half of it for the second class, and half against the first.
+        # With two classes there is one number: half of it counts for the second class, and half against the first.
         half = ops.multiply(margins, 0.5)
         margins = keras.layers.Concatenate(dtype="float64", name="logits")([ops.negative(half), half])
     return keras.layers.Softmax(name="probabilities")(ops.cast(margins, "float32"))
@@ -31,11 +31,11 @@ def _name_number(found: Tensor) -> Tensor:
 
 
 def mix(models: Sequence[Model], weights: Sequence[float], inputs: Nest, classes: int) -> Model:
-    """The weighted mean of the answers of several models, as one model."""
+    """Return one model whose answers are the weighted mean of the answers of several."""
     answers = [ops.multiply(model(inputs), weight) for model, weight in zip(models, weights, strict=True)]
     total = keras.layers.Add(name="weights")(answers)
     if not classes:
         return keras.Model(inputs, _name_number(total))
-    # The softmax of logarithms of probabilities is these probabilities: the model ends as a classifier does.
+    # The softmax of the logarithms of probabilities is these probabilities, so the model ends as a classifier does.
     logits = ops.log(ops.maximum(total, keras.config.epsilon() ** 2))
     return keras.Model(inputs, keras.layers.Softmax(name="probabilities")(logits))

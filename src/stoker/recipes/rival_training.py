@@ -1,4 +1,4 @@
-"""Models beside the network: what they are, and how the best way to train each is found in the time there is."""
+"""The models that compete with the network, and how to find the best way to train each in the available time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from stoker.tf_internals.types import Model
 
 @dataclass(frozen=True)
 class Rival:
-    """A trained model beside the network.
+    """A trained model that competes with the network.
 
     Attributes:
-        name: as the report has it.
+        name: its name in the report.
         predict: the answers for rows: probabilities of the classes, or numbers.
-        build: makes the Keras model that gives the same answers for raw rows; None if it cannot be one.
-        validation: the answers for the validation rows, before the model learned from these, too.
+        build: makes the Keras model that gives the same answers for raw rows; None if there can be no such model.
+        validation: the answers for the validation rows, from before the model learned from these rows, too.
         learn_again: trains such a model on other rows.
     """
 
@@ -41,8 +41,8 @@ class RivalTask:
 
     Attributes:
         classes: how many classes the labels have; 0 for numbers.
-        balanced: all classes count the same.
-        seed: of models that draw random numbers.
+        balanced: whether all classes count the same.
+        seed: the seed of models that draw random numbers.
         budget: the time for all of them.
     """
 
@@ -57,10 +57,10 @@ class RivalKind:
     """A kind of model, and how to train it.
 
     Attributes:
-        name: as the report has it.
-        ways: each trains such a model; the usual one is in the middle.
-        power: the time of a training grows with the rows to this power; 0 if it takes none.
-        again: whether the best one learns from the validation rows, too, in the end.
+        name: its name in the report.
+        ways: functions that each train such a model; the usual one is in the middle.
+        power: the time of a training grows with the rows to this power; 0 if it takes no time.
+        again: whether the best model finally learns from the validation rows, too.
     """
 
     name: str
@@ -72,19 +72,19 @@ class RivalKind:
 def train_rivals(
     kinds: Sequence[RivalKind], train: Rows, validation: Rows | None, task: RivalTask
 ) -> list[Rival]:
-    """The best model of each kind; the time is shared among those that are left.
+    """Return the best model of each kind. The time is shared among the kinds that are left.
 
-    When it is up, the rest is left out, once there is a model that can be exported.
+    When the time is up, the remaining kinds are left out if there is a model that can be exported.
 
     Args:
-        kinds: of models.
+        kinds: the kinds of models.
         train: the rows to learn from.
         validation: the rows to choose on.
-        task: what they learn.
+        task: what the models learn.
     """
     import_models()
     if task.classes and len(np.unique(train.labels)) == 1:
-        # There is nothing to learn: every model answers as the constant does.
+        # There is nothing to learn, so every model answers as the constant does.
         kinds = [RivalKind(kind.name, [partial(constant_rival, task, name=kind.name)]) for kind in kinds]
     found: list[Rival] = []
     for number, kind in enumerate(kinds):
@@ -103,7 +103,7 @@ def _train_best(
     budget, ways = task.budget, kind.ways
     ends_s = budget.elapsed_s + limit_s
     usual = len(ways) // 2
-    # The other ways, and training again at the end, take as long each.
+    # Each of the other ways, and training again at the end, takes as long as the first.
     steps = 1 if validation is None else len(ways) + kind.again
     model, rows, took_s = budget.fit_in_time(kind.name, ways[usual], train, limit_s / steps, kind.power)
     if validation is None:
@@ -126,10 +126,10 @@ def _loss(validation: Rows, answers: Array, task: RivalTask) -> float:
 
 
 def constant_rival(task: RivalTask, train: Rows, name: str = CONSTANT) -> Rival:
-    """The same answer for every row."""
+    """Return a model that gives the same answer for every row."""
     return Rival(name, lambda rows: constant(train.labels, len(rows), task.classes, task.balanced))
 
 
 def knows_all_classes(model: Estimator, classes: int) -> bool:
-    """Whether a trained model of scikit-learn has met every class."""
+    """Whether a trained model of scikit-learn has seen every class."""
     return not classes or len(model.classes_) == classes

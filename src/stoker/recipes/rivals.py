@@ -1,4 +1,4 @@
-"""Models of scikit-learn that a table's network competes with, and how each becomes a Keras model to export."""
+"""Models of scikit-learn that compete with a table's network, and how each becomes a Keras model to export."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ from stoker.recipes.rival_training import (
 from stoker.recipes.rows import Rows
 from stoker.tf_internals.types import Model, Tensor
 
-# Layers and operations of the models below: a column with such a name gets another input name.
+# Layers and operations of the models below. A column with such a name gets another input name.
 _NAMES = {
     *("thresholds", "missing", "paths", "leaves", "decisions", "take", "reshape", "less_equal", "logical_or"),
     *("logical_and", "greater", "zeros_like", "get_item", "weights", "logits", "probabilities", "prediction"),
     *("embedding", "concatenate", "add", "negative", "multiply", "functional"),
 }
 
-# How many steps boosted trees take before the time is looked at again; the last is scikit-learn's default.
+# After how many steps of boosted trees the time is checked; the last is scikit-learn's default.
 _TREES = (12, 25, 50, 100)
 # Makes the answers, before softmax, from a Keras input for each column.
 Margins: TypeAlias = Callable[[Mapping[str, Tensor]], Tensor]
@@ -69,16 +69,16 @@ def table_rivals(
     seed: int = 0,
     budget: Budget | None = None,
 ) -> list[Rival]:
-    """A constant, a linear model and boosted trees, trained on the columns of a table.
+    """Train a constant, a linear model and boosted trees on the columns of a table.
 
     Args:
-        features: of the training dataset.
+        features: the features of the training dataset.
         train: the rows to learn from.
-        validation: rows to choose the linear model's penalty on, and to learn from in the end.
+        validation: rows on which to choose the linear model's penalty, and from which to learn in the end.
         classes: how many classes the labels have; 0 for numbers.
-        balanced: all classes count the same.
-        seed: of the boosted trees.
-        budget: the time there is.
+        balanced: whether all classes count the same.
+        seed: the seed of the boosted trees.
+        budget: the available time.
     """
     task = _Task(classes, balanced, seed, budget or Budget(), features)
     kinds = [
@@ -130,7 +130,7 @@ def _boosted(task: _Task, train: Rows) -> Rival:
 
 
 def _grow_trees(model: Estimator, rows: Array, labels: Array, budget: Budget) -> None:
-    """Train boosted trees, within a limit some at a time, so that they end when it is up; the trees are the same."""
+    """Train boosted trees. With a limit, train some at a time, to end when the time is up; the trees are the same."""
     for count in _TREES[-1:] if budget.time_s is None else _TREES:
         model.set_params(max_iter=count)
         fit_quietly(model, rows, labels)
@@ -150,13 +150,13 @@ def _builder(task: _Task, margins: Margins) -> Callable[[], Model]:
 
 
 def table_inputs(features: Features) -> dict[str, Tensor]:
-    """A Keras input for each column of a model here."""
+    """Return a Keras input for each column of a model in this module."""
     found: dict[str, Tensor] = features.inputs(avoid=_NAMES)
     return found
 
 
 class _LinearColumns:
-    """The columns of a table for a linear model: scaled numbers, a flag for missing ones, categories one-hot."""
+    """The columns of a table for a linear model: scaled numbers, flags for missing ones, categories one-hot."""
 
     def __init__(self, features: Features, train: Rows) -> None:
         self._features = features
@@ -172,7 +172,7 @@ class _LinearColumns:
         return bool(self._words)
 
     def encode(self, rows: Rows) -> Any:
-        """A sparse matrix with the columns side by side."""
+        """Return a sparse matrix with the columns side by side."""
         from scipy import sparse
 
         parts: list[Any] = []
@@ -187,7 +187,7 @@ class _LinearColumns:
         return sparse.hstack([sparse.csr_matrix(part) for part in parts], "csr")
 
     def margins(self, model: Estimator, inputs: Mapping[str, Tensor]) -> Tensor:
-        """The linear model over the raw columns, with the scaling inside its weights."""
+        """Return the answers of the linear model over the raw columns, with the scaling inside its weights."""
         weights = np.atleast_2d(model.coef_).T
         offset = np.atleast_1d(model.intercept_).astype(float)
         parts = []
@@ -204,7 +204,7 @@ class _LinearColumns:
             )
             dense = keras.layers.Dense(weights.shape[1], use_bias=False, dtype="float64", trainable=False)
             parts.append(dense(both))
-            # A missing number counts as the mean: its flag gives back what the offset has taken off.
+            # A missing number counts as the mean, so its flag gives back what the offset has subtracted.
             dense.set_weights([np.concatenate([slopes, flags + moved])])
         at = 2 * len(self._numbers)
         for name in self._categories:
@@ -228,7 +228,7 @@ def _shift(total: Tensor, offset: Array) -> Tensor:
 
 
 def _moments(values: Array) -> tuple[float, float]:
-    """Mean and spread of the numbers that are there; 0 and 1 if none is."""
+    """Return the mean and the spread of the numbers that are not missing; 0 and 1 if there are none."""
     known = values[~np.isnan(values)]
     if not len(known):
         return 0.0, 1.0

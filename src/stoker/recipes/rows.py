@@ -1,4 +1,4 @@
-"""Rows of a dataset as arrays in memory: baselines learn from them, and scores are measured on them."""
+"""Rows of a dataset as arrays in memory, for training baselines and measuring scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Inputs: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs and labels.
+    """Rows as inputs and labels.
 
     Attributes:
         inputs: an array, or a dict of arrays by column.
@@ -35,19 +35,19 @@ class Rows:
         return len(self.labels)
 
     def join(self, others: Rows) -> Rows:
-        """These rows, and the others after them."""
+        """Return these rows, and the others after them."""
         inputs = _map_inputs(lambda one, other: np.concatenate([one, other]), self.inputs, others.inputs)
         return Rows(inputs, np.concatenate([self.labels, others.labels]))
 
     def sample(self, count: int) -> Rows:
-        """This many of the rows, evenly spread; all if there are fewer."""
+        """Return this many of the rows, evenly spread; all if there are fewer."""
         if count >= len(self):
             return self
         chosen = np.linspace(0, len(self) - 1, count).astype(int)
         return Rows(_map_inputs(lambda one: one[chosen], self.inputs), self.labels[chosen])
 
     def shuffle_column(self, column: str, order: Array) -> Rows:
-        """The same rows with the values of one column in another order."""
+        """Return the same rows with the values of one column in another order."""
         return Rows({**self.inputs, column: self.inputs[column][order]}, self.labels)
 
 
@@ -59,10 +59,10 @@ def _map_inputs(change: Callable[..., Array], *inputs: Inputs) -> Inputs:
 
 
 def rows_of(dataset: Dataset, most: int | None = None) -> Rows:
-    """The first rows of a dataset of `(inputs, labels)`, in its order.
+    """Return the first rows of a dataset of `(inputs, labels)`, in its order.
 
     Raises:
-        ArgumentError: it has none.
+        ArgumentError: the dataset has no rows.
     """
     inputs: list[Inputs] = []
     labels: list[Array] = []
@@ -83,10 +83,10 @@ def rows_of(dataset: Dataset, most: int | None = None) -> Rows:
 
 
 def example_rows(dataset: Dataset, rows: Rows) -> Inputs:
-    """A few of the rows, from the least label to the largest, as a bundle takes them: categories as text."""
+    """Return a few of the rows, from the least label to the largest, as a bundle takes them: categories as text."""
     order = np.argsort(rows.labels, kind="stable")
     chosen = order[np.linspace(0, len(order) - 1, min(_EXAMPLES, len(order))).astype(int)]
-    # The middle first: it is the usual row.
+    # Put the middle one first, as the most usual row.
     chosen = np.roll(chosen, -(len(chosen) // 2))
     if not isinstance(rows.inputs, Mapping):
         some = rows.inputs[chosen]
@@ -108,7 +108,7 @@ def _join_rows(parts: list[Array], most: int | None) -> Array:
 
 
 def balanced_weights(labels: Array, classes: int) -> dict[int, float]:
-    """A weight for each class that makes all classes count the same; a class without rows has weight 1."""
+    """Return a weight for each class that makes all classes count the same; a class without rows has weight 1."""
     counts = np.bincount(labels, minlength=classes)
     present = int((counts > 0).sum())
     return {
@@ -117,7 +117,7 @@ def balanced_weights(labels: Array, classes: int) -> dict[int, float]:
 
 
 def weighted(dataset: Dataset, weights: Mapping[int, float] | None) -> Dataset:
-    """A dataset of `(inputs, labels)` with the weights of the classes, so that losses compare with training."""
+    """Add the weights of the classes to a dataset of `(inputs, labels)`, so that losses compare with training."""
     if weights is None:
         return dataset
     import tensorflow as tf
@@ -130,7 +130,7 @@ def weighted(dataset: Dataset, weights: Mapping[int, float] | None) -> Dataset:
 
 
 def count_repeated(rows: Rows, among: Rows) -> int:
-    """How many of these rows, with their labels, are also among the others."""
+    """Count how many of these rows, with their labels, are also among the others."""
     seen = set(_keys(among))
     return sum(key in seen for key in _keys(rows))
 
@@ -146,7 +146,7 @@ def _keys(rows: Rows) -> Iterator[tuple[object, ...]]:
 
 
 def _list_comparable(column: Array) -> list[object]:
-    """Values that compare as equal; NaN, which never does, becomes None."""
+    """Return values that compare as equal; NaN, which never does, becomes None."""
     if column.dtype.kind == "f":
         return [None if value != value else value for value in column.tolist()]
     values: list[object] = column.tolist()

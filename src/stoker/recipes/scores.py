@@ -1,7 +1,7 @@
-"""How good predictions are, with intervals; which of several is better; and which columns matter to a model.
+"""Measure how good predictions are, with intervals, which of several is better, and which columns matter to a model.
 
-Intervals are 95 % bootstrap intervals over the test rows. All contenders are measured on the same resamples. So the
-interval of a difference is that of the pairs, which is much narrower than the intervals of the two scores suggest.
+Intervals are 95 % bootstrap intervals over the test rows. All contenders are measured on the same resamples, so the
+interval of a difference is that of the pairs. It is much narrower than the intervals of the two scores suggest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROUNDING = 1e-20
 _HIGHER_IS_BETTER = ("accuracy", "balanced accuracy", "AUC", "R2")
 # How many rows and columns the importance of columns is measured on.
 _MOST_ROWS, _MOST_COLUMNS = 2_000, 60
-# What `result.json` holds.
+# The contents of `result.json`.
 Result: TypeAlias = dict[str, Any]
 
 
@@ -37,7 +37,7 @@ class Score:
 
     @classmethod
     def of(cls, saved: Mapping[str, float | None]) -> Score:
-        """The score from JSON, where NaN is null."""
+        """Read the score from JSON, where NaN is null."""
         return cls(**{name: float("nan") if one is None else one for name, one in saved.items()})
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Contender:
 
     Attributes:
         name: "network", "ensemble", or the name of a baseline.
-        scores: by metric.
+        scores: the scores by metric.
         behind: how far it is behind the first contender in the first metric; negative if it is ahead.
     """
 
@@ -62,7 +62,7 @@ class Contender:
 
 
 def format_score(value: float) -> str:
-    """At least three significant digits, and no exponent."""
+    """Format a number with at least three significant digits, and no exponent."""
     if not math.isfinite(value):
         return str(value)
     if abs(value) >= 1000:
@@ -79,15 +79,15 @@ def contest(
     seed: int = 0,
     resamples: int = _RESAMPLES,
 ) -> list[Contender]:
-    """Measure all predictions on the same rows; the others are compared with the first.
+    """Measure all predictions on the same rows, and compare the others with the first.
 
     Args:
         labels: class indices, or numbers if `classes` is 0.
-        predictions: by name: probabilities [rows, classes], or numbers.
-        classes: how many there are.
-        balanced: the first metric is the mean of the classes' recalls, not the accuracy.
-        seed: of the resamples.
-        resamples: how many; with 0, the intervals are unknown.
+        predictions: the predictions by name: probabilities [rows, classes], or numbers.
+        classes: the number of classes.
+        balanced: whether the first metric is the mean of the classes' recalls, not the accuracy.
+        seed: the seed of the resamples.
+        resamples: the number of resamples; with 0, the intervals are unknown.
     """
     metrics = _list_class_metrics(classes, balanced) if classes else _list_number_metrics()
     first = next(iter(metrics))
@@ -107,12 +107,12 @@ def contest(
 
 
 def name_contender(name: str) -> str:
-    """A contender in a sentence."""
+    """Name a contender within a sentence."""
     return f"the {name}" if name in ("network", "ensemble") else name
 
 
 def verdict(contenders: list[Contender]) -> str:
-    """The winner, in one sentence; the first contender is the one that is exported."""
+    """Name the winner in one sentence; the first contender is the one that is exported."""
     first, *others = contenders
     metric = next(iter(first.scores))
     best = min(others, key=lambda one: one.behind.value)
@@ -141,7 +141,7 @@ def _list_number_metrics() -> dict[str, _Metric]:
     def r2(y: Array, p: Array) -> float:
         y = y.astype(float)
         spread = np.mean((y - y.mean()) ** 2)
-        # The mean of equal numbers may be off by a rounding.
+        # The mean of equal numbers may be off by a rounding error.
         known = spread > _ROUNDING * np.mean(y**2)
         return float(1 - np.mean((y - p) ** 2) / spread) if known else float("nan")
 
@@ -158,11 +158,11 @@ def _list_class_metrics(classes: int, balanced: bool) -> dict[str, _Metric]:
         return float(np.mean(right[there > 0] / there[there > 0]))
 
     def loss(y: Array, p: Array) -> float:
-        # Not -0.0, which certain and right predictions would give.
+        # Avoid -0.0, which certain and right predictions would give.
         return float(0.0 - np.mean(np.log(np.maximum(p[np.arange(len(y)), y], _TINY))))
 
     def area(y: Array, p: Array) -> float:
-        """The area under the ROC curve, from ranks."""
+        """Return the area under the ROC curve, from ranks."""
         positive = int(y.sum())
         if positive in (0, len(y)):
             return float("nan")
@@ -205,15 +205,15 @@ def _find_interval(draws: Floats) -> tuple[float, float]:
 def importance(
     predict: Callable[[Inputs], Array], rows: Rows, *, classes: int, balanced: bool, seed: int
 ) -> list[tuple[str, float]]:
-    """How much worse the first metric gets when a column's values are shuffled, by column, the largest first.
+    """Return how much worse the first metric gets when a column's values are shuffled, by column, the largest first.
 
-    Large data are measured by some of their rows and columns.
+    Large data are measured on some of their rows and columns.
     """
     few = Rows({name: column[:_MOST_ROWS] for name, column in rows.inputs.items()}, rows.labels[:_MOST_ROWS])
     random = np.random.default_rng(seed)
     order = random.permutation(len(few))
     names = list(few.inputs)[:_MOST_COLUMNS]
-    # One call for all columns: the overhead of many small calls would dominate.
+    # Make one call for all columns: the overhead of many small calls would dominate.
     blocks = [few, *(few.shuffle_column(name, order) for name in names)]
     inputs = {name: np.concatenate([block.inputs[name] for block in blocks]) for name in few.inputs}
     answers = np.split(predict(inputs), len(blocks))

@@ -1,4 +1,4 @@
-"""`stoker.recipes.table`: chooses the settings of the program that learns from a table."""
+"""`stoker.recipes.table`: choose the settings of the program that learns from a table."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from stoker.recipes.winner import NETWORK
 from stoker.tf_internals.types import Dataset
 from stoker.units import quantity
 
-# What `only` may name, and what the report calls it.
+# The names that `only` may have, and the report's names for them.
 _MODELS = {"network": NETWORK, "linear": LINEAR, "trees": BOOSTED}
 _MOST_COLUMNS = 1_000
 _FEW_VALUES = 20
-# Rows that are checked before training.
+# The number of rows that are checked before training.
 _CHECKED = 200_000
 # Numbers that correlate more than this differ only in unit and rounding.
 _RULER = 0.9999
@@ -95,10 +95,10 @@ def table(
         task: "classes" or "numbers"; by default, what the target suggests.
         columns: the columns to learn from; all by default.
         sep: the separator of a CSV file; by default a comma, or a tab in `.tsv` files.
-        encoding: of a CSV file.
+        encoding: the encoding of a CSV file.
         missing: a text that stands for a missing value, such as "?", or several.
         exclude: columns not to learn from.
-        types: the kinds of columns, where Stoker infers the wrong one, such as `{"day": "date"}`.
+        types: the kinds of columns for which Stoker infers the wrong one, such as `{"day": "date"}`.
         strict: refuse cells that cannot be read, uneven rows and rows without a target, instead of leaving them out.
         group: a column: rows with the same value, such as those of a customer, are held out together. It is not an
             input.
@@ -108,13 +108,13 @@ def table(
         only: export this model, "network", "linear" or "trees", even if another one is better.
         all_rows: once the model is chosen and scored, train it again on all rows, the held-out ones too, and export
             that one.
-        seed: of the split, the shuffles and the initial weights.
+        seed: the seed of the split, the shuffles and the initial weights.
         runs: the directory of all runs.
-        name: of this run's directory; derived from the request by default.
-        fresh: start over, even if this was trained before.
+        name: the name of this run's directory; derived from the request by default.
+        fresh: start over, even if the same run was trained before.
         eject: write the program to this file instead of running it.
         overwrite: replace that file if it exists.
-        started_ns: when that time began, as `time.monotonic_ns` counts, if before this call.
+        started_ns: when `time` began, as `time.monotonic_ns` counts, if before this call.
 
     Returns:
         The result: scores, baselines, the path of the bundle; None with `eject`.
@@ -181,7 +181,7 @@ def table(
 
 
 def _find_name(names: list[str], wanted: str) -> str:
-    """The name as the file has it, which may have spaces around it."""
+    """Return the name as it stands in the file, where it may have spaces around it."""
     alike = [name for name in names if name.strip("\ufeff \t") == wanted.strip()]
     return alike[0] if wanted not in names and len(alike) == 1 else wanted
 
@@ -189,7 +189,7 @@ def _find_name(names: list[str], wanted: str) -> str:
 def _choose_columns(
     names: list[str], columns: Sequence[str] | None, exclude: Sequence[str], target: str
 ) -> tuple[str, ...] | None:
-    """The columns to read, with the target; None for all."""
+    """Return the columns to read, with the target; None for all."""
     for name in exclude:
         check_known(names, name, "exclude")
         if name == target:
@@ -201,7 +201,7 @@ def _choose_columns(
 
 
 def _choose(asked: Settings, task: str | None, given: bool) -> Settings:
-    """The settings that fit the data; `given` columns are all kept."""
+    """Return the settings that fit the data; `given` columns are all kept."""
     if task not in (None, "classes", "numbers"):
         raise ArgumentError(f"task={task!r} must be 'classes' or 'numbers'")
     whole = _read(asked)
@@ -233,7 +233,7 @@ def _choose(asked: Settings, task: str | None, given: bool) -> Settings:
         batch_size=batch_size(whole.rows, min(512, max(16, whole.rows // 200))),
     )
     if asked.group or asked.time_column:
-        # Fail now, not after training, if the rows cannot be split that way.
+        # Fail now rather than after training if the rows cannot be split that way.
         read(chosen)
     return chosen
 
@@ -241,7 +241,7 @@ def _choose(asked: Settings, task: str | None, given: bool) -> Settings:
 def _read(asked: Settings) -> Dataset:
     options = {"sep": asked.sep, "encoding": asked.encoding} if asked.format == "csv" else {}
     with warnings.catch_warnings():
-        # The recipe itself reports rare classes, once it knows that they are classes.
+        # The recipe itself reports rare classes once it knows that they are classes.
         warnings.simplefilter("ignore", stoker.data.DataWarning)
         return getattr(stoker.data, asked.format)(
             asked.data,
@@ -281,7 +281,7 @@ def _has_classes(target: str, whole: Dataset, rows: Rows, task: str | None) -> b
 def _columns(
     asked: Settings, whole: Dataset, rows: Rows, given: bool
 ) -> tuple[list[str], tuple[tuple[str, str], ...]]:
-    """The columns worth learning from, and the others with the reason why they are not."""
+    """Return the columns worth learning from, and the others with the reason why they are not."""
     kept, left_out = [], list(asked.left_out)
     for name in whole.features:
         if name in (asked.group, asked.time_column):
@@ -303,14 +303,14 @@ def _columns(
 
 
 def _list_words(feature: Feature, values: Array) -> list[str]:
-    """Different values of a column of words; none for numbers."""
+    """List different values of a column of words; none for numbers."""
     if feature.kind == "text":
         return [value.decode("utf-8", "replace") for value in values[:_FEW_TEXTS]]
     return list(feature.vocabulary or ())[1:]
 
 
 def _report_leaks(kept: list[str], features: Features, rows: Rows, classes: bool) -> None:
-    """Print columns that give the target away: usually they were recorded together with it."""
+    """Print columns that give the target away, usually because they were recorded together with it."""
     gives_away = _names_classes if classes else _is_linear_in
     for name in kept:
         if features[name].kind != "text" and gives_away(rows.inputs[name], rows.labels):
@@ -321,7 +321,7 @@ def _report_leaks(kept: list[str], features: Features, rows: Rows, classes: bool
 
 
 def _names_classes(values: Array, labels: Array) -> bool:
-    """Whether each value belongs to one class: a few values, or numbers with a separate range for each class."""
+    """Whether each value belongs to just one class: a few values, or numbers with a separate range for each class."""
     found, codes = np.unique(values, return_inverse=True)
     codes, classes = codes.reshape(-1), np.unique(labels, return_inverse=True)[1]
     count = classes.max() + 1
@@ -344,7 +344,7 @@ def _is_linear_in(values: Array, labels: Array) -> bool:
 
 
 def _explain_useless(name: str, values: Array, kind: str) -> str | None:
-    """Why a column is not worth learning from; None if it is."""
+    """Say why a column is not worth learning from; None if it is."""
     if values.dtype.kind == "f" and np.isnan(values).all():
         return "all its values are missing"
     if (small := explain_too_small(values)) is not None:

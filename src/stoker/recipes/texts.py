@@ -1,4 +1,4 @@
-"""`stoker.recipes.text`: chooses the settings of the program that learns the classes of texts."""
+"""`stoker.recipes.text`: choose the settings of the program that learns the classes of texts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from stoker.recipes.winner import NETWORK
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# What `only` may name, and what the report calls it.
+# The names that `only` may have, and the report's names for them.
 _MODELS = {"network": NETWORK, "linear": TFIDF}
 _CHECKED = 50_000
 _LEAST_LENGTH, _MOST_LENGTH = 16, 400
@@ -55,7 +55,7 @@ def text(
         data: a folder with a folder of `.txt` files for each class; with `column`, a CSV, Parquet or JSON lines table.
         column: the column that holds the texts.
         target: the column of their classes.
-        encoding: of the files.
+        encoding: the encoding of the files.
         group: a column of the table: texts with the same value in it are held out together.
         time_column: a column of the table: the latest texts are held out.
         only: export this model, "network" or "linear", even if another one is better.
@@ -94,7 +94,7 @@ def text(
 
 
 def _choose(asked: Settings) -> Settings:
-    """The settings that fit the texts."""
+    """Return the settings that fit the texts."""
     whole = stoker.data.text(
         asked.data,
         batch_size=1024,
@@ -128,6 +128,6 @@ def _choose(asked: Settings) -> Settings:
         batch_size=batch_size(whole.rows, 16 if whole.rows < 2000 else 32 if whole.rows < 20_000 else 128),
     )
     if asked.group or asked.time_column:
-        # Fail now, not after training, if the rows cannot be split that way.
+        # Fail now rather than after training if the rows cannot be split that way.
         read(chosen)
     return chosen

@@ -1,4 +1,4 @@
-"""The model of scikit-learn that a network for texts competes with, and how it becomes a Keras model to export."""
+"""The model of scikit-learn that competes with a network for texts, and how it becomes a Keras model to export."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from stoker.recipes.rival_training import (
 from stoker.recipes.rows import Rows
 from stoker.tf_internals.types import Dataset, Model, Tensor
 
-# TF-IDF weights are small numbers: weak penalties suit them.
+# TF-IDF weights are small numbers, so weak penalties suit them.
 _PENALTIES = (0.03, 0.1, 1.0)
-# As many terms as a server can hold a number for, for each text of a batch.
+# The most terms for which a server can hold a number for each text of a batch.
 _TERMS = 20_000
-# What Keras' `TextVectorization` takes out, by its rule "lower_and_strip_punctuation".
+# The characters that Keras' `TextVectorization` removes by its rule "lower_and_strip_punctuation".
 _PUNCTUATION = re.compile(rb"[!\"#$%&()\*\+,-\./:;<=>?@\[\\\]^_`{|}~']")
 
 
@@ -42,15 +42,15 @@ def text_rivals(
     seed: int = 0,
     budget: Budget | None = None,
 ) -> list[Rival]:
-    """A constant, and a linear model of the weights of words and pairs of words (TF-IDF).
+    """Train a constant, and a linear model of the weights of words and pairs of words (TF-IDF).
 
     Args:
         train: texts as bytes, and their classes.
-        validation: rows to choose the penalty on, and to learn from in the end.
-        classes: how many there are.
-        balanced: all classes count the same.
-        seed: of models that draw random numbers.
-        budget: the time there is.
+        validation: rows on which to choose the penalty, and from which to learn in the end.
+        classes: the number of classes.
+        balanced: whether all classes count the same.
+        seed: the seed of models that draw random numbers.
+        budget: the available time.
     """
     task = RivalTask(classes, balanced, seed, budget or Budget())
     kinds = [
@@ -65,7 +65,7 @@ def _tfidf(task: RivalTask, penalty: float, train: Rows) -> Rival:
     try:
         weights = words.fit_transform(train.inputs)
     except ValueError:
-        # No text has a word.
+        # None of the texts has a word.
         return constant_rival(task, train, TFIDF)
     model = linear_model(task.classes, task.balanced, penalty)
     fit_quietly(model, weights, train.labels)
@@ -78,7 +78,7 @@ def _tfidf(task: RivalTask, penalty: float, train: Rows) -> Rival:
 def _vectorizer() -> Estimator:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    # It decodes texts before they are taken apart: Latin-1 keeps every byte.
+    # The vectorizer decodes texts before splitting them; Latin-1 keeps every byte.
     return TfidfVectorizer(
         analyzer=lambda text: find_terms(text.encode("latin-1")),
         encoding="latin-1",
@@ -88,7 +88,7 @@ def _vectorizer() -> Estimator:
 
 
 def find_terms(text: bytes) -> list[str]:
-    """The words of a text, and the pairs of neighbours, as Keras' `TextVectorization` finds them.
+    """Return the words of a text, and the pairs of neighbours, as Keras' `TextVectorization` finds them.
 
     Words that are not UTF-8 cannot be in a vocabulary.
     """
@@ -105,10 +105,10 @@ def _decode(term: bytes) -> str | None:
 
 
 def _build(words: Any, model: Estimator, classes: int) -> Model:
-    """The same answers from Keras' layers, for texts."""
+    """Build a model of Keras' layers that gives the same answers for texts."""
     terms = [term for term, _ in sorted(words.vocabulary_.items(), key=lambda pair: pair[1])]
     text = text_input()
-    # Unknown terms are counted in front, with a weight of zero.
+    # This layer counts unknown terms in its first column, which gets a weight of zero.
     counts = keras.layers.TextVectorization(
         ngrams=2,
         output_mode="count",
@@ -135,11 +135,11 @@ def _build(words: Any, model: Estimator, classes: int) -> Model:
 
 
 def take_texts(model: Model, train: Dataset) -> Model:
-    """A network over word ids as a model that takes texts, with the vocabulary of its dataset in front.
+    """Turn a network over word ids into a model that takes texts, with the vocabulary of its dataset in front.
 
     Args:
-        model: takes the ids of words.
-        train: the dataset of `stoker.data.text` that it learned from.
+        model: the network, which takes the ids of words.
+        train: the dataset of `stoker.data.text` from which it learned.
     """
     text = text_input()
     ids: Tensor = train.vectorization(text)
@@ -147,5 +147,5 @@ def take_texts(model: Model, train: Dataset) -> Model:
 
 
 def text_input() -> Tensor:
-    """The Keras input of a model that takes texts."""
+    """Return the Keras input of a model that takes texts."""
     return keras.Input((), dtype="string", name="text")

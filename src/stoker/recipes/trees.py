@@ -1,7 +1,7 @@
-"""Boosted trees of scikit-learn as a Keras model: the same answers, from TensorFlow's ops and Keras' own layers.
+"""Turn boosted trees of scikit-learn into a Keras model with the same answers, from TensorFlow's ops and Keras' layers.
 
 A tree is evaluated without walking down it. All splits of all trees are decided at once. A product with a matrix then
-counts, for each leaf, the decisions that lead elsewhere: the leaf with none is the one that the row reaches.
+counts, for each leaf, the decisions that lead elsewhere. The row reaches the leaf for which there are none.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TreeColumn:
     """A column that the trees learned from.
 
     Attributes:
-        name: of the column.
+        name: the name of the column.
         size: how many ids a category has; 0 for numbers.
         seen: the ids that the training rows have, in order: scikit-learn numbers the categories by their place here.
     """
@@ -49,23 +49,23 @@ class TreeColumn:
 
 
 def can_convert(trees: Boosted) -> bool:
-    """Whether there are few enough trees, and one of them asks anything at all."""
+    """Whether there are few enough trees, and at least one of them has a split."""
     found = [tree for stage in trees._predictors for tree in stage]
     return len(found) <= _MOST_TREES and any(len(tree.nodes) > 1 for tree in found)
 
 
 def boosted_margins(trees: Boosted, columns: list[TreeColumn], inputs: Mapping[str, Tensor]) -> Tensor:
-    """What the trees add up to for each row, before softmax, as Keras layers over the columns' inputs.
+    """Return the sums of the trees for each row, before softmax, as Keras layers over the columns' inputs.
 
     Args:
-        trees: after `fit` on these columns.
-        columns: in the order that the trees were given.
+        trees: the trees, after `fit` on these columns.
+        columns: the columns, in the order in which the trees were given them.
         inputs: a Keras input for each column.
 
     Returns:
         A tensor [rows, 1], or [rows, classes] for three classes or more.
     """
-    # scikit-learn puts the categories first.
+    # scikit-learn puts categories first.
     order = sorted(columns, key=lambda one: not one.size)
     layout = _Layout(trees, order)
     decisions = layout.decide(inputs)
@@ -95,7 +95,7 @@ class _Layout:
         widest = max(int((~tree.nodes["is_leaf"].astype(bool)).sum()) for tree, _ in flat) or 1
         leaves = max(int(tree.nodes["is_leaf"].sum()) for tree, _ in flat)
         self.paths: Floats = np.zeros((len(flat), widest, leaves), np.float32)
-        # A leaf that a tree does not have is never reached.
+        # Leaves that a tree does not have are never reached.
         self.offsets: Floats = np.full((len(flat), leaves), -1.0, np.float32)
         self.values: Floats = np.zeros((len(flat), leaves, outputs))
         self._chosen: list[list[int]] = []
@@ -141,18 +141,18 @@ class _Layout:
         )
 
     def _group(self, widest: int) -> None:
-        """Put the splits on numbers first, then those on each category: `places` leads back to the trees' order."""
+        """Put the splits on numbers first, then those on each category; `places` leads back to the trees' order."""
         order = sorted(
             range(len(self._splits)),
             key=lambda one: (self._splits[one].categories is not None, self._splits[one].column),
         )
         place = {split: at for at, split in enumerate(order)}
         self._ordered = [self._splits[one] for one in order]
-        # A tree with fewer splits repeats the first one, which no leaf of it asks for there.
+        # A tree with fewer splits repeats the first one, which no leaf of it reads in these places.
         self.places = [place[one] for chosen in self._chosen for one in chosen + [0] * (widest - len(chosen))]
 
     def decide(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """All decisions of a row: 1 for left, 0 for right."""
+        """Return all decisions of a row: 1 for left, 0 for right."""
         parts = []
         numbers = [one for one in self._ordered if one.categories is None]
         if numbers:
@@ -180,7 +180,7 @@ class _Layout:
         return ops.cast(ops.logical_or(left, absent), "float32")
 
     def _decide_category(self, column: TreeColumn, splits: list[_Split], ids: Tensor) -> Tensor:
-        """A row of the table holds the decisions for one id; an id that no training row has counts as missing."""
+        """Look up the decisions for each id in a table; an id that no training row has counts as missing."""
         table: Array = np.tile(np.array([one.missing_left for one in splits], np.float32), (column.size, 1))
         for place, one in enumerate(column.seen):
             table[one] = [place in (split.categories or ()) for split in splits]

@@ -1,4 +1,4 @@
-"""The model that a recipe exports: the network, a rival, or a mix of them, whichever is best on the validation rows."""
+"""The model that a recipe exports: the network, a rival, or a mix, whichever is best on the validation rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stoker.recipes.rival_training import Rival
 
 NETWORK = "network"
-# Rows that are answered at once; fewer texts, because a model may count every term of its vocabulary in each.
+# The rows answered at once; fewer texts, as a model may count every term of its vocabulary in each.
 _BATCH, _TEXTS = 1024, 128
 
 
@@ -29,10 +29,10 @@ class Winner:
     """The model to export.
 
     Attributes:
-        shares: the weights of its members by name.
-        model: takes the network's inputs if the network is all of it, otherwise raw rows.
-        features: what the export needs to know about its inputs.
-        predict: its answers for raw rows: probabilities of the classes, or numbers.
+        shares: the weights of its members, by name.
+        model: the model; it takes the network's inputs if it is the network alone, otherwise raw rows.
+        features: what the export needs to know about the inputs.
+        predict: returns the answers for raw rows: probabilities of the classes, or numbers.
     """
 
     shares: dict[str, float]
@@ -51,13 +51,13 @@ class WinnerChoice:
     """The models to choose from.
 
     Attributes:
-        network: the best one; None if there was no time to train any.
+        network: the best network; None if there was no time to train any.
         peers: the other models; or only their predictions for the test rows, by name.
         train: the dataset that the network learned from.
-        classes: how many there are; 0 for numbers.
-        balanced: all classes count the same.
-        ids: makes what the network takes from raw inputs; None if it takes them as they are.
-        raw: the dataset of raw inputs, if `train` has something else.
+        classes: the number of classes; 0 for numbers.
+        balanced: whether all classes count the same.
+        ids: turns raw inputs into what the network takes; None if it takes them unchanged.
+        raw: the dataset of raw inputs, if those of `train` are not raw.
         learn_again: trains the network on other rows; None if it cannot be trained again.
     """
 
@@ -76,18 +76,18 @@ class WinnerChoice:
         return [] if isinstance(self.peers, Mapping) else [one for one in self.peers if one.build is not None]
 
     def answers(self, test: Rows) -> dict[str, Array]:
-        """The answers of all models for the test rows, by name."""
+        """Return the answers of all models for the test rows, by name."""
         found = {} if self.network is None else {NETWORK: self._ask_network(test.inputs)}
         if isinstance(self.peers, Mapping):
             return {**found, **self.peers}
         return {**found, **{one.name: one.predict(test) for one in self.peers}}
 
     def choose(self, validation: Rows | None, only: str | None) -> Winner:
-        """The best on the validation rows, or the one that was asked for.
+        """Choose the model that is best on the validation rows, or the one that was asked for.
 
         Raises:
             ArgumentError: the model that was asked for cannot be exported.
-            StokerError: nothing can be exported.
+            StokerError: no model can be exported.
         """
         names = [*([] if self.network is None else [NETWORK]), *(one.name for one in self.rivals)]
         if not names or (validation is None and self.network is None):
@@ -107,7 +107,7 @@ class WinnerChoice:
         )
 
     def train_winner(self, winner: Winner, rows: Rows) -> Winner:
-        """The same choice, whose members have learned from these rows."""
+        """Return the same choice, with members that have learned from these rows."""
         peers = [
             one.learn_again(rows) if one.name in winner.shares and one.learn_again is not None else one
             for one in self.rivals
@@ -135,7 +135,7 @@ class WinnerChoice:
         )
 
     def _build(self, name: str) -> Model:
-        """A model that takes raw rows."""
+        """Return a model that takes raw rows."""
         if name != NETWORK:
             return next(one.build for one in self.rivals if one.name == name and one.build is not None)()
         if self.ids is None:
@@ -145,7 +145,7 @@ class WinnerChoice:
         return take_texts(self.network, self.train)
 
     def _inputs(self, model: Model) -> Nest:
-        """Keras inputs for the raw rows that a model takes."""
+        """Return Keras inputs for the raw rows that a model takes."""
         from stoker.recipes.rivals import table_inputs
 
         if isinstance(model.input, Mapping):
@@ -157,10 +157,10 @@ class WinnerChoice:
 
 
 def predict(model: Model, inputs: Inputs, classes: int) -> Array:
-    """Probabilities of the classes, or a number for each row."""
+    """Return probabilities of the classes, or a number, for each row."""
     arrays = [*inputs.values()] if isinstance(inputs, Mapping) else [inputs]
     if any(one.dtype in (np.float64, object) for one in arrays):
-        # Keras rounds arrays to float32 and refuses texts as bytes, but takes a dataset as it is: so does a server.
+        # Keras rounds arrays to float32 and refuses texts as bytes, but takes a dataset unchanged, as a server does.
         import tensorflow as tf
 
         rows = dict(inputs) if isinstance(inputs, Mapping) else inputs

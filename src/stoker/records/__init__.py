@@ -1,21 +1,21 @@
-"""What a run leaves behind, as typed values that every part of Stoker shares. Imports nothing else of ours.
+"""What a run leaves behind, as typed values that every part of Stoker shares. It imports nothing else of ours.
 
 | module | subject |
 |---|---|
 | record | the run: what ran, on what, the ledger, and the sections below |
 | finding | a finding, its price, and the order of repair |
-| tables | the evidence beside the findings |
+| tables | the evidence for the findings |
 | memory | who owned the device's memory at its peak |
 | timeline | windows of steps, span by span |
-| reading, writing | from JSON and back, by the dataclasses' annotations; damage is reported in one line |
-| section | what all of them have in common |
+| reading, writing | converting from JSON and back, by the dataclasses' annotations; damage is reported in one line |
+| section | the base of all these parts |
 
-The JSON form is a contract that other programs read: fields are added, never renamed. A field a later Stoker adds is
-kept when an older one reads the record and writes it again.
+The JSON form is a contract that other programs read: fields are added, never renamed. A field that a later Stoker adds
+is kept when an older one reads the record and writes it again.
 
-Why not msgspec: it reads a record of 70 KiB in 0.4 ms instead of 4, and one of 5 MB in 0.26 s instead of 0.68. But it
-would be the first compiled library of the base install, its 33 ms of import would make `stoker check` (87 ms) a third
-slower to start, and it drops the fields it does not know.
+Why not msgspec? It reads a record of 70 KiB in 0.4 ms instead of 4 ms, and one of 5 MB in 0.26 s instead of 0.68 s. But
+it would be the first compiled library of the base install, its import of 33 ms would make `stoker check` (87 ms) a
+third slower to start, and it drops fields that it does not know.
 """
 
 from __future__ import annotations

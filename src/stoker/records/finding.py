@@ -7,27 +7,27 @@ from typing import Any, TypedDict
 
 from stoker.records.section import Section, absent
 
-# One argument whose new value made TensorFlow trace again. (`from` cannot be written as a field.)
+# One argument whose new value made TensorFlow trace again. (A class body cannot declare a field named `from`.)
 Change = TypedDict("Change", {"argument": str, "from": str, "to": str})
 
 
 class TunerGain(TypedDict):
-    """What `stoker.tune` would gain, as the replay models it; rates are of elements."""
+    """What `stoker.tune` would gain, as modelled by the replay. Rates are in elements per second."""
 
-    # The change that would help, and what that assumes.
+    # The change that would help, and what this prediction assumes.
     change: str
     assumes: str
     step_per_s: float | None
     gives_per_s: float
-    # At worst and at best: the pipeline's rate, and the speed-up of the run.
+    # The pipeline's rate, and the speed-up of the run, each at worst and at best.
     could_give_per_s: list[float]
     speedup: list[float]
-    # The command that measures it, if a function makes the pipeline.
+    # The command that measures the gain, if a function makes the pipeline.
     command: str | None
 
 
 class Detail(TypedDict, total=False):
-    """What a detector adds to a finding's figures. Each kind has some of these; there may be others."""
+    """What a detector adds to a finding's figures. Each kind has some of these fields; there may be others."""
 
     # What a reader must know to judge the figures.
     note: str
@@ -35,39 +35,39 @@ class Detail(TypedDict, total=False):
     function: str
     traces: int
     objects: int
-    # Models that one line had traced.
+    # The number of models that one line had traced.
     models: int
     changes: list[Change]
-    # Ops run one by one.
+    # The number of ops run one by one.
     ops: int
     ops_per_step: float
-    # The lines an eager step is made of: file, line, function, ops, seconds.
+    # The lines that make up an eager step: file, line, function, ops, seconds.
     parts: list[dict[str, Any]]
-    # Launching a call from the host, and running it, in microseconds.
+    # The microseconds that launching a call from the host takes, and those that running it takes.
     call_us: float
     compute_us: float
-    # Rows in a call of `predict`.
+    # The rows in a call of `predict`.
     rows_per_call: float
-    # Whether they are parts of a larger array, so that all rows could be given to one call.
+    # Whether these rows are parts of a larger array, so that all of them could be given to one call.
     rows_are_there: bool
     callback: str
     hook: str
-    # Of its time, the part in which it waited for a processor that other programs had.
+    # The share of its time in which it waited for a processor that other programs had.
     waited_share: float
-    # The library's function that reads the tensor, and its call as the program has it.
+    # The library function that reads the tensor, and the call of it in the program.
     through: str
     call: str
-    # The same array is copied every time.
+    # Whether the same array is copied every time.
     same_array: bool
     # In a job: the slow worker, its account, the workers with this finding, and the exchanges in a step.
     worker: int
     account: str
     workers: list[int]
     collectives: int
-    # Of memory: what is added at each step, the name of the list that grows, the copies of an array, the device, the
+    # For memory: what is added at each step, the name of the list that grows, the copies of an array, the device, the
     # shape and dtype of a tensor.
     bytes_per_step: int
-    # What training needs, where validation needs more; a frozen layer that has slots.
+    # What training needs, if validation needs more; and a frozen layer that has slots.
     training_bytes: int
     layer: str
     name: str
@@ -75,7 +75,7 @@ class Detail(TypedDict, total=False):
     device: str
     shape: str
     dtype: str
-    # The stages of an input pipeline, and the one the profiler saw at work longest.
+    # The stages of an input pipeline, and the stage that the profiler saw at work longest.
     pipeline: list[str]
     slow_stage: str | None
     tuner: TunerGain
@@ -92,7 +92,7 @@ class WhatIf(Section):
     # speed-up never exceeds 1 / (1 - share - everything freed). None in records older than these fields.
     share: float | None = absent()
     frees: dict[str, float] | None = absent()  # noqa: RUF009 - it is a field
-    # "measured": the repaired step was timed; "modelled": the run was replayed. None in a record of before.
+    # "measured": the repaired step was timed; "modelled": the run was replayed. None in records older than this field.
     basis: str | None = absent()
 
 
@@ -118,10 +118,10 @@ class Finding(Section):
     seconds: float | None = None
     wait_s: float | None = None
     copy_s: float | None = None
-    # What the run would be spared. Waiting for useful work is in `seconds`, but it is not lost.
+    # The time that the run would save. Waiting for useful work counts in `seconds`, but it is not lost.
     lost_s: float | None = None
     bytes: int | None = None
-    # Memory that the program would not need without it. Only findings about memory have it.
+    # Memory that the program would not need without this stall. Only findings about memory have this field.
     bytes_saved: int | None = absent()
     what_if: WhatIf | None = None
     detail: Detail = field(default_factory=Detail)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from stoker.records.section import ABSENT, Section, absent
 
-# What memory is used for, in the order in which reports show it.
+# The uses of memory, in the order in which reports show them.
 ROLES = ("weights", "optimizer", "gradients", "activations", "workspace", "input", "constants", "other")
 
 
@@ -50,14 +50,14 @@ class DeviceMemory(Section):
     device: str
     peak_bytes: int
     capacity_bytes: int
-    # The share of the free memory that was not in its largest piece.
+    # The share of the free memory outside its largest piece.
     fragmentation: float
     at_peak: list[MemoryOwner]
     # The step around the peak.
     curve: list[MemoryPoint] = field(default_factory=list)
-    # The highest peak of the whole run, start-up included. Above `peak_bytes` if no window was open then.
+    # The highest peak of the whole run, including start-up. It exceeds `peak_bytes` if no window was open then.
     run_peak_bytes: int = 0
-    # The rows of a batch, as the shapes of activations show, and the bytes that grow with it.
+    # The rows of a batch, judged by the shapes of activations, and the bytes that grow with it.
     batch: int | None = None
     batch_bytes: int = 0
 
@@ -72,7 +72,7 @@ class Saving(Section):
 
 @dataclass(frozen=True)
 class FailedAllocation(Section):
-    """The allocation that failed: the run ended for want of memory. The book is of that moment."""
+    """The allocation that failed, so that the run ended for want of memory. The book describes that moment."""
 
     device: str
     shape: str
@@ -83,7 +83,7 @@ class FailedAllocation(Section):
     line: int
     function: str
     layer: str
-    # Rows of a batch as far as the tensors show, and the most that can fit; None if there is no such number.
+    # The rows of a batch, as far as the tensors show, and the most that can fit; None if there is no such number.
     batch: int | None = None
     largest_batch: int | None = None
     savings: list[Saving] = field(default_factory=list)

@@ -1,8 +1,8 @@
-"""Turn JSON into the dataclasses of this package, by their annotations: there is one list of fields.
+"""Turn JSON into the dataclasses of this package by their annotations, so that fields are listed in only one place.
 
-Reading is strict about the fields Stoker knows: a value of another type is damage, and the error says which field, what
-it must be and what it is (`timeline.windows[0].steps must be a list, not 3`). A field that only a later Stoker knows is
-kept in `extra` and written again.
+Reading is strict about the fields that Stoker knows: a value of another type is damage, and the error says which field,
+what it must be and what it is (`timeline.windows[0].steps must be a list, not 3`). A field that only a later Stoker
+knows is kept in `extra` and written again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Reader = Callable[[object], Any]
 _SCALARS: dict[object, tuple[str, tuple[type, ...]]] = {
     str: ("text", (str,)),
     int: ("a whole number", (int,)),
-    # JSON has one kind of number: `3` is a float too.
+    # JSON has only one kind of number, so `3` is a float, too.
     float: ("a number", (float, int)),
     bool: ("true or false", (bool,)),
     type(None): ("null", (type(None),)),
@@ -29,7 +29,7 @@ _SCALARS: dict[object, tuple[str, tuple[type, ...]]] = {
 
 
 class Damaged(ValueError):
-    """A value does not fit its field. `path` leads to it, from the inside out."""
+    """A value does not fit its field. `path` leads to the field, from the inside out."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -37,7 +37,7 @@ class Damaged(ValueError):
         self.path: list[str] = []
 
     def inside(self, part: str) -> Damaged:
-        """The same error, with the name of the field around it."""
+        """Return the same error, with the name of the field around it."""
         self.path.append(part)
         return self
 
@@ -63,7 +63,7 @@ def _make_error(expected: str, value: object) -> Damaged:
 
 @cache
 def _reader(annotation: Any) -> Reader:
-    """The function that reads a value of this type; made once for each."""
+    """Return the function that reads a value of this type; it is made once for each type."""
     if annotation is Any:
         return lambda value: value
     if annotation in _SCALARS:
@@ -86,7 +86,7 @@ def _reader(annotation: Any) -> Reader:
 
 def _scalar(expected: str, allowed: tuple[type, ...]) -> Reader:
     def reader(value: object) -> object:
-        # Not isinstance: to Python, true is a number.
+        # `isinstance` would not do: to Python, true is a number.
         if type(value) not in allowed:
             raise _make_error(expected, value)
         return value
@@ -95,7 +95,7 @@ def _scalar(expected: str, allowed: tuple[type, ...]) -> Reader:
 
 
 def _optional(inner: tuple[object, ...]) -> Reader:
-    """`X | None`; no record has another union."""
+    """Read `X | None`; no record has another union."""
     (kind,) = (part for part in inner if part is not type(None))
     below = _reader(kind)
     return lambda value: None if value is None else below(value)
@@ -138,7 +138,7 @@ def _read_at(name: str, below: Reader, value: object) -> object:
 
 
 def _row(kind: Any) -> Reader:
-    """A NamedTuple is a list in JSON; columns that a later Stoker appends are left out."""
+    """Read a NamedTuple, which is a list in JSON; columns that a later Stoker appends are left out."""
     columns = tuple(_reader(hint) for hint in get_type_hints(kind).values())
     least = len(columns) - len(kind._field_defaults)
 

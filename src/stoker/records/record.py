@@ -16,7 +16,7 @@ from stoker.records.writing import plain
 
 SCHEMA = 1
 
-# Where the host's time goes. Every second of a run is on exactly one of these.
+# Where the host's time goes. Every second of a run belongs to exactly one of these.
 ACCOUNTS = (
     "startup",
     "trace",
@@ -34,13 +34,15 @@ ACCOUNTS = (
 
 @dataclass(frozen=True)
 class Device(Section):
-    """The accelerator the program ran on; `busy` is the share of the stepping time in which it had work, if known."""
+    """The accelerator on which the program ran; `busy` is the share of the stepping time in which it had work, if
+    known.
+    """
 
     name: str = "CPU"
     kind: str = "CPU"
     count: int = 1
     busy: float | None = None
-    # From the device's driver, if it has one: share of time with any work, peak memory in bytes.
+    # From the device's driver, if it has one: the share of time with any work, and the peak memory in bytes.
     utilisation: float | None = None
     memory_peak: int | None = None
 
@@ -80,12 +82,12 @@ class Record(Section):
     findings: list[Finding]
     schema: int = SCHEMA
     started: str = ""
-    # `running` until the program ends. A record that stays in that state is of a program that was killed.
+    # `running` until the program ends. If a record stays in that state, its program was killed.
     state: str = "finished"
-    # What the reader must know to trust the figures: a probe that was disabled, TensorFlow never imported.
+    # What the reader must know to trust the figures: a probe was disabled, TensorFlow was never imported.
     notes: list[str] = field(default_factory=list)
     tables: Tables = field(default_factory=Tables)
-    # Seconds of single steps in order of time, at most 512, spread evenly over the run: they show its noise.
+    # The seconds of single steps in order of time, at most 512, spread evenly over the run. They show its noise.
     step_times: list[float] = field(default_factory=list)
     # None for a run that kept no windows.
     timeline: Timeline | None = None
@@ -99,7 +101,7 @@ class Record(Section):
     environment: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The record as values that `json.dumps` takes."""
+        """Return the record as values that `json.dumps` takes."""
         made: dict[str, Any] = plain(self)
         return made
 
@@ -120,10 +122,10 @@ class Record(Section):
 
 
 def speedup_without(finding: Finding, record: Record) -> float | None:
-    """How much faster the run would have been without a finding; everything that shows this figure asks here.
+    """Return how much faster the run would have been without a finding. All code that shows this figure calls this.
 
-    It is the finding's price from the replay. A record without any prices (of a killed run, or from an older Stoker)
-    has only the seconds lost out of the run's time. None if nothing is known.
+    It is the finding's price from the replay. For a record without prices (of a killed run, or from an older Stoker),
+    it follows from the seconds lost out of the run's time. None if nothing is known.
     """
     if finding.what_if is not None:
         return finding.what_if.speedup

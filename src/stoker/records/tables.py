@@ -1,4 +1,4 @@
-"""The evidence beside the findings, as tables: what was traced, called, read, copied, saved and waited for."""
+"""The evidence for the findings, as tables: what was traced, called, read, copied, saved and waited for."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from stoker.records.finding import WhatIf
 from stoker.records.section import EXTRA, Section, absent
 from stoker.records.writing import plain
 
-# Two runs of a program differ by up to this factor in nine of ten cases: 3.5 % of a step each, as standard errors.
+# Two runs of a program differ by at most this factor in nine of ten cases: 3.5 % of a step each, as standard errors.
 _RUNS_DIFFER = 1.085
-# A replay is off by so much of a gain's logarithm: less, more.
+# A replay is off by this share of a gain's logarithm: downwards, upwards.
 _REPLAY_OFF = (0.4, 0.6)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AtSite(Section):
-    """A row about a line of the program; the columns that name the line are left out if it is unknown."""
+    """A row about a line of the program. The columns that name the line are left out if it is unknown."""
 
     file: str | None = absent()
     line: int | None = absent()
@@ -26,13 +26,13 @@ class AtSite(Section):
 
     @property
     def where(self) -> str:
-        """`train.py:42`, or nothing."""
+        """`train.py:42`, or empty."""
         return f"{self.file}:{self.line}" if self.file else ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeRow(Section):
-    """One argument that made TensorFlow trace again; `python` where it is a Python value, not a shape or dtype."""
+    """One argument that made TensorFlow trace again; `python` if it is a Python value rather than a shape or dtype."""
 
     argument: str
     old: str
@@ -42,7 +42,7 @@ class ChangeRow(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class TraceRow(AtSite):
-    """A function that was traced; `objects` is the number of tf.functions made from its one definition."""
+    """A function that was traced; `objects` is the number of tf.functions made from its single definition."""
 
     traces: int
     retraces: int = 0
@@ -76,16 +76,16 @@ class CallbackRow(AtSite):
 class EpochRow(Section):
     """What Keras' `fit` reported at the end of an epoch: losses and metrics by name, null for NaN."""
 
-    # Counted from 1 in each `fit`.
+    # Counted from 1 in each call of `fit`.
     epoch: int
-    # The training steps of the run so far.
+    # The number of training steps of the run so far.
     step: int
     values: dict[str, float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineStage(AtSite):
-    """A stage of a pipeline as it was written; `python` where it runs Python code."""
+    """A stage of a pipeline as it was written; `python` if it runs Python code."""
 
     name: str
     python: bool = False
@@ -102,13 +102,13 @@ class RanStage(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineRow(Section):
-    """A pipeline that was read, its last stage first."""
+    """A pipeline that was read, with its last stage first."""
 
     stages: list[PipelineStage]
     elements: int
     wait_s: float
     first_wait_s: float = 0.0
-    # As tf.data rewrote it, from the root down; empty if tf.data does not tell.
+    # The stages as tf.data rewrote them, from the root down; empty if tf.data does not report them.
     ran: list[RanStage] = field(default_factory=list)
     # Whether elements are made before they are asked for; None in records older than this field.
     ahead: bool | None = None
@@ -134,7 +134,7 @@ class TunedStage(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class TunerChange(Section):
-    """A change that stayed: elements a second without and with it."""
+    """A change that was kept: elements per second without and with it."""
 
     name: str
     stage: str
@@ -153,24 +153,24 @@ class LeftByTuner(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class TuningRow(AtSite):
-    """What `stoker.tune` found and did, where it was called; rates are of elements."""
+    """What `stoker.tune` found and did, at the line that called it. Rates are in elements per second."""
 
     before: float | None = None
     after: float | None = None
     # The rate at which the step takes elements, if the tuner knew it.
     step_per_s: float | None = None
     rows_per_element: int | None = None
-    # Elements compared in each of two epochs; 0 if the pipeline does not repeat itself.
+    # The number of elements compared in each of two epochs; 0 if the pipeline does not repeat itself.
     compared: int = 0
     changes: list[TunerChange] = field(default_factory=list)
     left: list[LeftByTuner] = field(default_factory=list)
-    # The pipeline as it was and as it is; the latter is empty if it was not changed.
+    # The pipeline before and after; the latter is empty if the pipeline was not changed.
     stages: list[TunedStage] = field(default_factory=list)
     tuned: list[TunedStage] = field(default_factory=list)
 
     @property
     def gain(self) -> float:
-        """How many times as fast it has become."""
+        """How many times as fast the pipeline has become."""
         return self.after / self.before if self.before and self.after else 1.0
 
 
@@ -199,27 +199,28 @@ class WindowSums:
 
     windows: int = 0
     window_ns: int = 0
-    # Inside compiled functions, and the part of it in which the graph only waited for the next element.
+    # The time inside compiled functions, and the part of it in which the graph only waited for the next element.
     graph_ns: int = 0
     graph_input_ns: int = 0
-    # The part of it in which it only waited for an exchange with other workers.
+    # The part of `graph_ns` in which the graph only waited for an exchange with other workers.
     graph_communication_ns: int = absent(0)
-    # The part of it in which kernels ran; the calls; and that time if all calls had been as quick as the quickest.
+    # The part of `graph_ns` in which kernels ran; the number of calls; and `graph_busy_ns` if all calls had been as
+    # quick as the quickest.
     graph_busy_ns: int = 0
     graph_calls: int = 0
     graph_quick_ns: int = 0
-    # Inside eager ops, and the part of it in which a kernel ran; the kernels; and the time that as many empty ones
-    # take.
+    # The time inside eager ops, and the part of it in which a kernel ran; the number of kernels; and the time that as
+    # many empty ones take.
     eager_ns: int = 0
     eager_kernel_ns: int = 0
     eager_kernels: int = 0
     eager_floor_ns: int = 0
-    # The time of those kernels undisturbed: on a busy machine one that loses its processor takes a hundred times as
-    # long.
+    # The time of those kernels when undisturbed: on a busy machine, a kernel that loses its processor takes a hundred
+    # times as long.
     eager_calm_ns: int = absent(0)
-    # The part of that in kernels so long that they divide their work among all processors by themselves.
+    # The part of `eager_calm_ns` in kernels so long that they divide their work among all processors by themselves.
     eager_wide_ns: int = absent(0)
-    # Time in which the device had work.
+    # The time in which the device had work.
     busy_ns: int = 0
     # Always empty in a record: the stages have their own table.
     stages: dict[str, Any] = field(default_factory=dict)
@@ -233,20 +234,22 @@ class SteppingRow(Section):
     seconds: float
     steps: int
     accounts: dict[str, float]
-    # The part of the seconds after the last step, until the device had done what was queued. It is on `sync`.
+    # The part of the seconds after the last step, until the device had done all queued work. It belongs to `sync`.
     drain_s: float = 0.0
     cores: int = 1
     kernel_threads: int = 1
     gradient_bytes: int = 0
     asynchronous: bool = False
-    # Ops run one by one: how many, the time in and between them, and the time in them.
+    # The ops run one by one: how many, the time in and between them, and the time in them.
     eager_ops: int = 0
     eager_s: float = 0.0
     eager_op_s: float = 0.0
-    # Seconds that were not measured but estimated from the rest, and the standard error of such an estimate as a share.
+    # The seconds that were estimated from the rest instead of measured, and the standard error of an estimate, as a
+    # share.
     estimated_s: float = 0.0
     estimate_error: float = 0.0
-    # Of these seconds: processor time of all threads; waiting for a processor, of the main thread and of all threads.
+    # Of these seconds: the processor time of all threads, and the time that the main thread, and all threads, waited
+    # for a processor.
     cpu_s: float = 0.0
     waited_s: float = 0.0
     all_waited_s: float = 0.0
@@ -254,10 +257,10 @@ class SteppingRow(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerRow(Section):
-    """A worker of a job; `waiting_s` (for its peers) and `exchange_s` are what its `communication` is made of."""
+    """A worker of a job; its `communication` consists of `waiting_s` (for its peers) and `exchange_s`."""
 
     rank: int
-    # The id of its own record.
+    # The id of the worker's own record.
     run: str
     wall_s: float
     steps: int
@@ -270,24 +273,24 @@ class WorkerRow(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentRow(AtSite):
-    """A repair that was timed at the end of the run, or why it was not.
+    """A repair that was timed at the end of the run, or the reason why it was not.
 
-    Seconds are of one step, a value a round: of the recorded part as it was, and of what comes in its place.
+    Seconds are those of one step, with a value for each round: of the recorded part as it was, and of its replacement.
     """
 
     kind: str
     was_s: list[float] = field(default_factory=list)
     repaired_s: list[float] = field(default_factory=list)
-    # Of the eager ops of the step, the share that was rebuilt.
+    # The share of the step's eager ops that was rebuilt.
     covers: float = 0.0
-    # Seconds of single steps of the run, without interruptions, and of the part of each that the repair replaces.
+    # The seconds of single steps of the run, without interruptions, and those of the part that the repair replaces.
     step_s: list[float] = field(default_factory=list)
     own_s: list[float] = field(default_factory=list)
     # The mean of `step_s`.
     mean_s: float = 0.0
-    # The repairs that replace all that this one does, and more: `kind:line`.
+    # The repairs that replace all that this one replaces, and more: `kind:line`.
     within: list[str] = field(default_factory=list)
-    # Why there is no figure; empty where there is one.
+    # Why there is no figure; empty if there is one.
     failed: str = absent("")
 
 
@@ -307,13 +310,13 @@ class RepairedLine(AtSite):
 class VerifiedRow(Section):
     """Findings that were repaired together, and how many times as fast the steps of the repaired program were.
 
-    It is their price from then on: `basis` says whether the program was run, or the run replayed with what was
-    measured of its input.
+    This factor is their price from then on. `basis` says whether the program was run, or the run was replayed with what
+    was measured of its input.
     """
 
     lines: list[RepairedLine]
     speedup: float
-    # The command that found out.
+    # The command that measured it.
     by: str
     basis: str = "measured"
 
@@ -323,7 +326,7 @@ class VerifiedRow(Section):
         return frozenset(line.key for line in self.lines)
 
     def price(self, share: float | None) -> WhatIf:
-        """The price of the findings together, which hold this share of a step."""
+        """Return the price of the findings together, which account for this share of a step."""
         speedup = max(1.0, self.speedup)
         if self.basis == "measured":
             low, high = max(1.0, speedup / _RUNS_DIFFER), speedup * _RUNS_DIFFER
@@ -334,7 +337,7 @@ class VerifiedRow(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class Tables(Section):
-    """All tables; those a run has nothing for are empty."""
+    """All tables; those for which a run has no rows are empty."""
 
     traces: list[TraceRow] = field(default_factory=list)
     functions: list[FunctionRow] = field(default_factory=list)
@@ -348,7 +351,7 @@ class Tables(Section):
     checkpoints: list[TallyRow] = field(default_factory=list)
     # The software GPU's counters, one row per device.
     devices: list[dict[str, Any]] = field(default_factory=list)
-    # One row, or none: `sums` and `stepping_phase` give it.
+    # One row, or none; read it through `sums` and `stepping_phase`.
     windows: list[WindowSums] = field(default_factory=list)
     stepping: list[SteppingRow] = field(default_factory=list)
     experiments: list[ExperimentRow] = field(default_factory=list)
@@ -358,14 +361,14 @@ class Tables(Section):
 
     @classmethod
     def from_rows(cls, tables: Mapping[str, list[Any]]) -> Tables:
-        """Tables by name. One that has no field here is written and read back as plain JSON, in `extra`."""
+        """Build tables from rows by name. A table without a field here is written as plain JSON, in `extra`."""
         known = {f.name for f in fields(cls)} - {EXTRA}
         extra = {name: [plain(row) for row in rows] for name, rows in tables.items() if name not in known}
         return cls(**{name: rows for name, rows in tables.items() if name in known}, extra=extra)
 
     @property
     def sums(self) -> WindowSums:
-        """What the profiler's windows saw; nothing, if there were none."""
+        """What the profiler's windows saw; empty if there were none."""
         return self.windows[0] if self.windows else WindowSums()
 
     @property

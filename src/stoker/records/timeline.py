@@ -1,6 +1,6 @@
-"""Windows of consecutive steps, span by span, and what TensorFlow's profiler saw beside them.
+"""Windows of consecutive steps, span by span, and what TensorFlow's profiler saw at the same time.
 
-Seconds are since the start of the run. `docs/whatif.md` has the form as JSON.
+Seconds count from the start of the run. `docs/whatif.md` has the form as JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from stoker.records.section import Section, absent
 
 
 class SpanRow(NamedTuple):
-    """One interval. `site` is a number in the timeline's list, -1 for none; `wait` is the part spent waiting."""
+    """One interval. `site` is an index into the timeline's list, -1 for none; `wait` is the part spent waiting."""
 
     start: float
     end: float
@@ -32,7 +32,7 @@ class StepRow(NamedTuple):
 
 @dataclass(frozen=True)
 class TimelineSite(Section):
-    """A line that spans belong to."""
+    """A line to which spans belong."""
 
     file: str
     line: int
@@ -51,7 +51,7 @@ class Lane(Section):
 class TimelineWindow(Section):
     """Some consecutive steps; `cpu_s` is the processor time of all threads during `cpu_wall_s` of wall time.
 
-    `delayed_s` is the part of that time in which the main thread was ready to run while other processes had all
+    `delayed_s` is the part of that time in which the main thread was ready to run but other processes held all
     processors.
     """
 
@@ -77,14 +77,14 @@ class Timeline(Section):
     windows: list[TimelineWindow] = field(default_factory=list)
 
     def site_of(self, span: SpanRow) -> TimelineSite | None:
-        """The line a span belongs to."""
+        """Return the line to which a span belongs."""
         return self.sites[span.site] if span.site >= 0 else None
 
     def check(self) -> None:
         """Check that every span's site is in the list.
 
         Raises:
-            Damaged: one is not.
+            Damaged: a span's site is not in the list.
         """
         for window in self.windows:
             for lane in window.lanes:

@@ -1,7 +1,7 @@
 """Turn the dataclasses of this package into values that `json.dumps` takes.
 
-A running program's record is written every second, inside that program. So what is already plain, which most of a
-record is, passes through without a copy.
+The record of a running program is written every second, inside that program. So values that are already plain, as most
+of a record is, pass through without a copy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Writer = Callable[[Any], Any]
 
 
 def plain(value: object) -> Any:
-    """A dataclass as dicts, lists, tuples, text and numbers."""
+    """Return a dataclass as dicts, lists, tuples, text and numbers."""
     kind: Any = type(value)
     writer = _writer(kind)
     return value if writer is None else writer(value)
@@ -26,7 +26,7 @@ def plain(value: object) -> Any:
 
 @cache
 def _writer(annotation: Any) -> Writer | None:
-    """The function that makes a value of this type plain, made once per type; None if the value is plain already."""
+    """Return the function that makes values of this type plain, made once per type; None if they are plain already."""
     if dataclasses.is_dataclass(annotation):
         return _dataclass(annotation)
     origin, inner = get_origin(annotation), get_args(annotation)

@@ -1,10 +1,10 @@
-"""The queue before an engine: rows that wait are answered together, without a timer.
+"""The queue in front of an engine: rows that wait are answered together, without a timer.
 
 A request that finds the engine idle runs at once. Requests that arrive while it is busy wait, and the next call answers
 all of them. So an idle engine never waits, and a batch is as large as the load makes it.
 
-`RowQueue` keeps the jobs and cuts the batches. Its two kinds differ in who calls the engine: for `Predictor` one of the
-waiting threads (`CallerQueue`), for a server the event loop (`LoopQueue`).
+`RowQueue` keeps the jobs and cuts the batches. Its two kinds differ in who calls the engine: one of the waiting threads
+for `Predictor` (`CallerQueue`), the event loop for a server (`LoopQueue`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from stoker.serve.signature import Array
 Run = Callable[[list[Array]], list[Array]]
 """An array for each input, in the order of the signature, to one for each output."""
 
-# A call that takes longer than this does not run on the event loop.
+# Calls that take longer than this run in a thread, not on the event loop.
 _QUICK_S = 0.01
 
 
 class BusyError(StokerError, RuntimeError):
-    """The queue is full: try again a little later."""
+    """The queue is full; the caller should try again a little later."""
 
 
 class DeadlineError(StokerError, TimeoutError):
@@ -40,21 +40,21 @@ class DeadlineError(StokerError, TimeoutError):
 
 
 def now() -> float:
-    """Seconds on the one clock."""
+    """Return the time in seconds, by the clock of `stoker.clock`."""
     return clock.now_ns() / 1e9
 
 
 @dataclass(slots=True)
 class BatchCall:
-    """When one batch was answered.
+    """When and how one batch was answered.
 
     Attributes:
         began: when its jobs left the queue.
         engine_began: when the engine was called.
         engine_s: seconds the engine ran.
         batch_s: seconds spent on joining and cutting the batch.
-        rows: of all jobs.
-        jobs: how many were answered together.
+        rows: the number of rows of all jobs.
+        jobs: the number of jobs answered together.
         traced_as: what a trace calls the batch, once one has it.
     """
 
@@ -68,7 +68,7 @@ class BatchCall:
 
 
 class Job:
-    """The rows of one request and their outcome: `answers` or an `error`; neither if it was too late."""
+    """The rows of one request and their outcome: `answers` or an `error`. A job that was too late has neither."""
 
     __slots__ = ("answers", "call", "error", "put_at", "rows", "timeout")
 
@@ -76,21 +76,21 @@ class Job:
         self.rows, self.timeout, self.put_at = rows, timeout, now()
         self.answers: list[Array] | None = None
         self.error: BaseException | None = None
-        self.call: BatchCall | None = None  # that answered it, in the queue of a server
+        self.call: BatchCall | None = None  # the call that answered it, in a server's queue
 
     def is_late(self) -> bool:
-        """Whether nobody waits for it any more."""
+        """Whether the deadline has passed, so that nobody waits for the answers any more."""
         return self.timeout is not None and now() > self.put_at + self.timeout
 
     def settle(self) -> None:
-        """Pass the outcome to whoever waits for it."""
+        """Pass the outcome to the waiting caller."""
         raise NotImplementedError
 
     def result(self) -> list[Array]:
-        """The answers.
+        """Return the answers.
 
         Raises:
-            DeadlineError: there are none yet.
+            DeadlineError: there are no answers yet.
             BaseException: whatever the engine raised.
         """
         if self.error is not None:
@@ -104,9 +104,9 @@ J = TypeVar("J", bound=Job)
 
 
 def run_jobs(run: Run, jobs: Sequence[Job]) -> tuple[float, float]:
-    """Answer all jobs in one call; when the engine was called, and how many seconds it ran.
+    """Answer all jobs in one call. Return when the engine was called, and how many seconds it ran.
 
-    If the call fails, each job runs alone, so that a row that cannot be answered fails its own request only.
+    If the call fails, each job runs alone, so a row that cannot be answered fails only its own request.
     """
     started = engine_s = 0.0
     try:
@@ -135,23 +135,23 @@ def run_jobs(run: Run, jobs: Sequence[Job]) -> tuple[float, float]:
 
 
 def _check_rows(answers: Sequence[Array], rows: int) -> None:
-    """Refuse answers that cannot be cut: a model from elsewhere need not give a row for each that it got."""
+    """Refuse answers that cannot be split by row: a model from elsewhere may not give one row for each row it gets."""
     if any(output.shape[:1] != (rows,) for output in answers):
         raise ValueError(f"the model did not give {rows} rows for {rows}")
 
 
 class RowQueue(Generic[J]):
-    """Jobs that wait for one engine. `option` is how a user raises the limit of waiting rows."""
+    """Jobs that wait for one engine. `option` names the option with which a user raises the limit of waiting rows."""
 
     def __init__(self, run: Run, most_rows: int, most_waiting: int, option: str) -> None:
         self._run, self._most_rows, self._most_waiting, self._option = run, most_rows, most_waiting, option
         self._waiting: deque[J] = deque()
         self._busy = False  # the engine runs, or is about to
-        self.rows = 0  # that wait
+        self.rows = 0  # the number of rows that wait
 
     @property
     def run(self) -> Run:
-        """The engine's call itself, past the queue."""
+        """The engine's call itself, bypassing the queue."""
         return self._run
 
     def _refuse(self) -> BusyError:
@@ -162,7 +162,7 @@ class RowQueue(Generic[J]):
         self.rows += job.rows.count
 
     def _take(self) -> tuple[list[J], list[J]]:
-        """From the front of the queue: the next batch of like shapes, and the jobs that are late."""
+        """Take the next batch of like shapes from the front of the queue, and the jobs that are late."""
         batch: list[J] = []
         late: list[J] = []
         rows = 0
@@ -188,7 +188,7 @@ def _is_alike(one: Job, other: Job) -> bool:
 
 
 class _CallerJob(Job):
-    """The job of a thread that waits."""
+    """The job of a waiting thread."""
 
     __slots__ = ("batch", "woken")
 
@@ -204,7 +204,8 @@ class _CallerJob(Job):
 class CallerQueue(RowQueue[_CallerJob]):
     """The queue of a `Predictor`, run by its callers' own threads.
 
-    A caller that has run hands the engine over to the first that waits, which runs for all who wait by then.
+    When a caller's call ends, it hands the engine to the first waiting caller, which answers all jobs that wait by
+    then.
     """
 
     def __init__(self, run: Run, most_rows: int, most_waiting: int) -> None:
@@ -246,14 +247,14 @@ class CallerQueue(RowQueue[_CallerJob]):
         return job.result()
 
     def _withdraw(self, job: _CallerJob) -> None:
-        """Remove the job of a caller that has left."""
+        """Remove the job of a caller that has stopped waiting."""
         with self._lock:
             if job in self._waiting:
                 self._waiting.remove(job)
                 self.rows -= job.rows.count
                 return
         if job.batch is not None:
-            # It had been chosen to run for others.
+            # This caller had been chosen to run the batch for the others.
             self._lead([one for one in job.batch if one is not job])
             job.batch = None
 
@@ -276,14 +277,14 @@ class CallerQueue(RowQueue[_CallerJob]):
             job.settle()
 
 
-# Seconds of a whole call, when it called the engine, and the engine's seconds.
+# The seconds of a whole call, when it called the engine, and the seconds the engine ran.
 _Timing = tuple[float, float, float]
 
 
 class LoopQueue(RowQueue[Job]):
     """The queue of a served model, run by an event loop.
 
-    A quick model runs on the loop itself, which is the cheapest way; a slow one in a thread, so that the loop can still
+    A quick model runs on the loop itself, which is cheapest. A slow one runs in a thread, so that the loop can still
     refuse requests and answer health checks.
     """
 
@@ -298,7 +299,7 @@ class LoopQueue(RowQueue[Job]):
         super().__init__(run, most_rows, most_waiting, "--queue")
         self._observe = observe
         self._threads: ThreadPoolExecutor | None = None
-        self._seconds = row_seconds  # that a call takes, by experience
+        self._seconds = row_seconds  # expected seconds of a call, learnt from past calls
 
     @property
     def is_slow(self) -> bool:
@@ -311,12 +312,13 @@ class LoopQueue(RowQueue[Job]):
         return self.rows >= self._most_waiting
 
     def check(self, rows: int = 1) -> None:
-        """Check that there is room for so many rows; before a request is parsed, a refusal costs next to nothing.
+        """Check that the queue has room for `rows` rows. Before a request is parsed, a refusal costs next to nothing.
 
-        A quick model makes room by answering: it is idle whenever the loop can ask, and refusing would cost as much.
+        A quick model makes room by answering waiting rows: it is idle whenever this code runs, and a refusal would cost
+        as much.
 
         Raises:
-            BusyError: there is none.
+            BusyError: there is no room.
         """
         if self.rows and self.rows + rows > self._most_waiting and not self.is_slow:
             batch = self._take_batch()
@@ -327,7 +329,7 @@ class LoopQueue(RowQueue[Job]):
             raise self._refuse()
 
     def put(self, job: Job) -> None:
-        """Queue a job; the event loop settles it.
+        """Add a job to the queue; the event loop settles it.
 
         Raises:
             BusyError: the queue is full.
@@ -340,7 +342,7 @@ class LoopQueue(RowQueue[Job]):
             loop.call_soon(self._run_next, loop)  # after all requests that arrived with it
 
     def close(self) -> None:
-        """End the thread, after the last request."""
+        """End the thread after the last request."""
         if self._threads is not None:
             self._threads.shutdown(wait=False)
 

@@ -1,4 +1,4 @@
-"""Answers for whole files: a chunk of rows goes through the predictor, and its answers to a file of any format."""
+"""Answer whole files: each chunk of rows goes through the predictor, and its answers to a file of any format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stoker.serve.rows import RowError
 from stoker.serve.table_cells import is_table
 
 PREDICTION, SCORE, SCORES = "prediction", "score", "scores"
-# Of more classes, only the best score is written.
+# With more classes than this, only the best score is written.
 _MOST_SCORES = 20
 Columns: TypeAlias = dict[str, list[Any]]
 Writer: TypeAlias = Callable[[Columns], None]
@@ -27,7 +27,7 @@ FORMATS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 def answer_chunk(predictor: Predictor, chunk: RowChunk) -> Outputs:
-    """The outputs for the rows of a chunk that have an answer.
+    """Return the outputs for those rows of a chunk that can be answered.
 
     Raises:
         ArgumentError: a row does not fit; the line names it.
@@ -50,7 +50,7 @@ def _inputs(predictor: Predictor, chunk: RowChunk) -> dict[str, list[object]]:
 
 
 def answer_columns(predictor: Predictor, outputs: Outputs) -> Columns:
-    """Columns for the answers: the prediction, and the scores of the classes."""
+    """Return columns for the answers: the prediction, and the scores of the classes."""
     labels = predictor.bundle.labels
     if labels is not None and "label" in outputs and SCORES in outputs:
         scores = np.asarray(outputs[SCORES])
@@ -64,7 +64,7 @@ def answer_columns(predictor: Predictor, outputs: Outputs) -> Columns:
 
 
 def _round(scores: Any) -> list[float]:
-    """Seven digits: a float32 has no more."""
+    """Round scores to seven digits; a float32 has no more."""
     return [float(f"{one:.7g}") for one in scores]
 
 
@@ -83,9 +83,9 @@ def _text(value: object) -> object:
 
 
 def write_answers(predictor: Predictor, chunks: Iterable[RowChunk], write: Writer) -> int:
-    """Answer all rows, and write each row's own columns with its answer; returns how many rows were answered.
+    """Answer all rows, and write each row's own columns with its answer. Return the number of answered rows.
 
-    Rows that training would leave out keep their place, without an answer: row 7 of the answers is row 7 of the file.
+    Rows that training would leave out keep their place but get no answer, so row 7 of the answers is row 7 of the file.
 
     Raises:
         ArgumentError: a row does not fit, or none has an answer.
@@ -107,7 +107,7 @@ def write_answers(predictor: Predictor, chunks: Iterable[RowChunk], write: Write
 
 
 def _spread(values: list[Any], places: list[int], count: int) -> list[Any]:
-    """The values at their places among so many; None elsewhere."""
+    """Put the values at their places in a list of `count`; all other places hold None."""
     found = [None] * count
     for place, value in zip(places, values, strict=True):
         found[place] = value
@@ -122,10 +122,10 @@ def _free_name(name: str, taken: Columns) -> str:
 
 @contextmanager
 def open_writer(path: str) -> Iterator[Writer]:
-    """A function that appends columns to a file, which is in its place only when everything is written.
+    """Yield a function that appends columns to a file. The file appears only once everything is written.
 
     Raises:
-        ArgumentError: its name says no format that can be written, or it cannot be written.
+        ArgumentError: the ending of its name is not a known format, or the file cannot be written.
     """
     target = Path(path)
     suffix = target.suffix.lower()
@@ -147,7 +147,7 @@ def open_writer(path: str) -> Iterator[Writer]:
 
 
 def text_writer(stream: TextIO, suffix: str = ".csv") -> Writer:
-    """A function that writes columns to a stream as CSV, TSV or JSON lines."""
+    """Return a function that writes columns to a stream as CSV, TSV or JSON lines."""
     if suffix == ".jsonl":
 
         def write_lines(columns: Columns) -> None:
@@ -201,6 +201,6 @@ def _parquet_writer(path: Path) -> Iterator[Writer]:
 
 
 def _array(pa: Any, values: list[Any]) -> Any:
-    """An array; one that is all missing is text."""
+    """Return the values as an array; if all are missing, as an array of text."""
     found = pa.array(values)
     return found.cast(pa.string()) if pa.types.is_null(found.type) else found

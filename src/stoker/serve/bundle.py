@@ -1,4 +1,4 @@
-"""A bundle on the disk: a directory with everything a model needs to answer, known by its hashes.
+"""A bundle on the disk: a directory with everything a model needs to answer, identified by its hashes.
 
     bundle/
         bundle.json     signature, labels, versions, lineage, hashes of the other files, a seal over all of that
@@ -32,16 +32,16 @@ SAVED_MODEL = "saved_model"
 KERAS = "model.keras"
 EXAMPLES = "examples.npz"
 SIGNATURE = "serving_default"
-# What a bundle adds to a model whose classes have names.
+# The outputs that a bundle adds to a model whose classes have names.
 LABEL, SCORES = "label", "scores"
 SEAL = "seal"
-# Where a run keeps its bundle.
+# The directory in which a run keeps its bundle.
 IN_RUN = "bundle"
 # The same function for other engines.
 CONVERTED = {"litert": "model.tflite", "onnx": "model.onnx"}
-# The limit of `bundle.json`, which may list vocabularies: ten times the largest we know.
+# The limit on the size of `bundle.json`, which may list vocabularies: ten times the largest we know.
 _MOST_BYTES = 256 << 20
-# The types of what may be in a description.
+# The types of the entries in a description.
 _KINDS: dict[str, type | tuple[type, ...]] = {
     "created": str,
     "model": str,
@@ -62,14 +62,14 @@ Description = dict[str, Any]
 
 
 class FileHash(TypedDict):
-    """A file of a bundle."""
+    """The length and the hash of a file in a bundle."""
 
     bytes: int
     sha256: str
 
 
 class BundleError(StokerError, ValueError):
-    """A bundle cannot be made of this model, or is missing, damaged or of another schema."""
+    """A model cannot be made into a bundle, or a bundle is missing, damaged or of another schema."""
 
 
 class BundleWarning(UserWarning):
@@ -77,7 +77,7 @@ class BundleWarning(UserWarning):
 
 
 class Proof(TypedDict):
-    """How many examples were answered, and why `model.keras` does not load by itself, if it does not."""
+    """The number of examples answered, and why `model.keras` does not load by itself, if it does not."""
 
     rows: int
     keras: str | None
@@ -85,13 +85,13 @@ class Proof(TypedDict):
 
 @dataclass(frozen=True, repr=False)
 class Bundle:
-    """What `bundle.json` says.
+    """The contents of `bundle.json`.
 
     Attributes:
         path: the directory.
         signature: inputs and outputs.
         labels: the names of a classifier's classes.
-        description: all of the file.
+        description: the whole file.
     """
 
     path: Path
@@ -107,7 +107,7 @@ class Bundle:
 
     @property
     def version(self) -> int:
-        """The second of its export, which grows from one export to the next."""
+        """The time of the export in whole seconds, so later exports have higher versions."""
         return int(self.description["version"])
 
     @property
@@ -127,7 +127,7 @@ class Bundle:
 
     @property
     def note(self) -> str:
-        """One line on what an older Stoker left out of this bundle; empty if it left out nothing."""
+        """One line on what this bundle lacks because an older Stoker wrote it; empty if it lacks nothing."""
         if self.sealed:
             return ""
         return (
@@ -137,7 +137,7 @@ class Bundle:
 
 
 def locate(path: str | os.PathLike[str]) -> Path:
-    """The directory that a path means: a bundle, one with numbered bundles, or the `bundle/` of a recipe's run.
+    """Return the directory that a path means: a bundle, one with numbered bundles, or the `bundle/` of a recipe's run.
 
     Raises:
         BundleError: there is no bundle.
@@ -155,13 +155,13 @@ def locate(path: str | os.PathLike[str]) -> Path:
 
 
 def enter_run(place: Path) -> Path:
-    """The bundle of a recipe's run, if this is the directory of one; any other path as it is."""
+    """Return the bundle of a recipe's run if this is the directory of one; otherwise the path unchanged."""
     inner = place / IN_RUN
     return inner if not (place / DESCRIPTION).exists() and (inner / DESCRIPTION).exists() else place
 
 
 def local_place(path: str | os.PathLike[str]) -> Path:
-    """The path on this machine; of a URL, that of its copy."""
+    """Return the path on this machine; for a URL, the path of its copy."""
     if storage.is_url(path):
         return Path(storage.local_path(os.fspath(path)))
     check_local_path(path)
@@ -169,7 +169,7 @@ def local_place(path: str | os.PathLike[str]) -> Path:
 
 
 def list_places(path: Path) -> list[Path]:
-    """Where bundles may be: the path itself, and directories in it that are named by numbers."""
+    """List where bundles may be: the path itself, and the directories in it whose names are numbers."""
     try:
         return [path, *(one for one in path.iterdir() if one.name.isdecimal())]
     except OSError:
@@ -180,7 +180,7 @@ def read(path: str | os.PathLike[str]) -> Bundle:
     """Read a bundle's description.
 
     Raises:
-        BundleError: there is none, or it is none this version reads.
+        BundleError: there is no bundle, or this version cannot read it.
     """
     place = local_place(path)
     file = place / DESCRIPTION
@@ -244,21 +244,21 @@ def _shorten(value: object) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message."""
+    """Return the first line of an error's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def digest(description: Mapping[str, object]) -> str:
-    """SHA-256 of a description without its seal, however it is spaced and ordered."""
+    """Return the SHA-256 of a description without its seal; spacing and order do not matter."""
     said = {key: value for key, value in description.items() if key != SEAL}
     return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def hashes(directory: Path) -> dict[str, FileHash]:
-    """Length and SHA-256 of every file but the description, by path.
+    """Return the length and SHA-256 of every file but the description, by path.
 
     Raises:
-        BundleError: it holds anything but plain files and directories.
+        BundleError: the directory holds anything but plain files and directories.
     """
     return {
         name: {"bytes": size, "sha256": _sha256(directory / name)} for name, size in _plain_files(directory)
@@ -269,11 +269,11 @@ def check_files(bundle: Bundle, unread: Collection[str] = ()) -> None:
     """Check that the files are the ones that were exported.
 
     Args:
-        bundle: as it was read.
-        unread: files that will not be loaded, of which only the length is compared.
+        bundle: the bundle, as read.
+        unread: files that will not be loaded; only their lengths are compared.
 
     Raises:
-        BundleError: one is missing, changed or new, or is a link.
+        BundleError: a file is missing, changed or new, or is a link.
     """
     known, found = bundle.description["files"], dict(_plain_files(bundle.path))
     for name in sorted({*known, *found}):
@@ -281,14 +281,14 @@ def check_files(bundle: Bundle, unread: Collection[str] = ()) -> None:
             raise BundleError(f"{bundle.path} is damaged: {name} is missing")
         if name not in known:
             raise BundleError(f"{bundle.path} was changed: {name} was not exported with it")
-        # The length first: a file of another length need not be read.
+        # Compare lengths first: a file of another length need not be read.
         same = known[name]["bytes"] == found[name]
         if not same or (name not in unread and known[name]["sha256"] != _sha256(bundle.path / name)):
             raise BundleError(f"{bundle.path} is damaged: {name} is not what was exported")
 
 
 def _plain_files(directory: Path) -> Iterator[tuple[str, int]]:
-    """Path and length of every file but the description. Links, pipes and devices are refused."""
+    """Yield the path and length of every file but the description. Refuse links, pipes and devices."""
     try:
         for folder, folders, files in os.walk(directory, onerror=_raise):
             for one in sorted((*folders, *files)):

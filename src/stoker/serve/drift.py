@@ -1,7 +1,7 @@
 """Drift: whether requests still look like the training rows, by comparing sampled rows with their statistics.
 
 For numbers: the mean (in standard deviations of the training rows), the spread, and the share of missing values. For
-categories: the share that the training rows did not have. Old rows count less and less.
+categories: the share of values that the training rows did not have. Old rows count less and less.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ import numpy as np
 from stoker.serve.examples import as_bytes
 from stoker.serve.signature import MISSING_CATEGORY, Array, Field
 
-# A shift beyond these is reported, if it cannot be chance.
+# Larger shifts are reported if they cannot be chance.
 _LIMITS = {"mean": 0.5, "spread": 1.0, "missing": 0.1, "unseen": 0.05}
 _SURE = 4.0
 _FEWEST = 50
-# With more rows than this, everything seen so far counts half.
+# Beyond this number of rows, everything seen so far counts half.
 _MOST = 10_000
 
 
 class InputStatistics(TypedDict, total=False):
-    """What `bundle.json` says of the training rows of one input: of numbers, or of categories."""
+    """What `bundle.json` says about the training rows of one input, of numbers or of categories."""
 
     rows: int
     mean: float
@@ -36,14 +36,14 @@ class InputStatistics(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Shift:
-    """How far one input is from the training rows, in one respect.
+    """How far one input has moved from the training rows, in one respect.
 
     Attributes:
-        input: its name.
-        of: "mean" (in deviations), "spread" (in powers of two), "missing" or "unseen" (shares).
-        amount: how far.
+        input: the name of the input.
+        of: the respect: "mean" (in deviations), "spread" (in powers of two), "missing" or "unseen" (shares).
+        amount: how far it has moved.
         sure: whether it is more than chance, and large enough to report.
-        line: the same in words.
+        line: the shift in words.
     """
 
     input: str
@@ -54,7 +54,7 @@ class Shift:
 
 
 class Drift:
-    """The requests of one bundle, summed up."""
+    """The requests to one bundle, summed up."""
 
     def __init__(self, fields: Sequence[Field], statistics: Mapping[str, InputStatistics]) -> None:
         self._inputs = [
@@ -64,16 +64,16 @@ class Drift:
         ]
 
     def __bool__(self) -> bool:
-        """Whether anything is known of the training rows."""
+        """Whether anything is known about the training rows."""
         return bool(self._inputs)
 
     def add(self, arrays: Sequence[Array]) -> None:
-        """Add rows of a request."""
+        """Add the rows of a request."""
         for place, _, seen in self._inputs:
             seen.add(arrays[place])
 
     def shifts(self) -> list[Shift]:
-        """How far each input is from the training rows by now."""
+        """Return how far each input has moved from the training rows so far."""
         return [shift for _, name, seen in self._inputs for shift in seen.shifts(name)]
 
 
@@ -139,6 +139,7 @@ class _Words:
 
 
 def _shift(name: str, of: str, amount: float, rows: float, words: str) -> Shift:
-    # By chance a mean is off by one deviation over the root of the rows, and a share by no more than that.
+    # By chance, a mean is off by at most about one deviation over the root of the rows, and a share by no more than
+    # that.
     sure = rows >= _FEWEST and amount > _LIMITS[of] and amount > _SURE / math.sqrt(rows)
     return Shift(name, of, amount, sure, f"{name!r} has drifted: {words}; over {rows:,.0f} sampled rows")

@@ -1,7 +1,7 @@
 """The recorded examples of a bundle: a few rows and their answers, in one `.npz` file without pickle.
 
-NumPy cannot store strings of any length without pickle, so an array of strings is stored as three: all bytes, where
-each string ends, and the shape.
+Without pickle, NumPy cannot store strings of varying length, so an array of strings is stored as three: all bytes,
+where each string ends, and the shape.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def write(path: Path, inputs: Mapping[str, Array], answers: Mapping[str, Array])
 
 
 def read(path: Path) -> tuple[Arrays, Arrays]:
-    """Inputs and answers by name.
+    """Read the inputs and answers by name.
 
     Raises:
-        OSError, ValueError: the file is not there or damaged.
+        OSError, ValueError: the file is missing or damaged.
     """
     found: dict[str, dict[str, Arrays]] = {"input": {}, "answer": {}}
     try:
@@ -63,7 +63,7 @@ def read(path: Path) -> tuple[Arrays, Arrays]:
 
 
 def _checked_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """The arrays in a file, if they are no larger than examples are."""
+    """List the arrays in a file; refuse them if they are larger than examples can be."""
     members = archive.infolist()
     size = sum(one.file_size for one in members)
     if size > _MOST_BYTES:
@@ -72,7 +72,7 @@ def _checked_members(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 
 
 def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
-    """Read an array, allocating nothing before its shape is known to fit the bytes that are there."""
+    """Read an array. Allocate nothing before its shape is known to fit the bytes in the file."""
     with archive.open(member) as stream:
         version = np.lib.format.read_magic(stream)
         header = (
@@ -90,12 +90,12 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
 
 
 def is_text(array: Array) -> bool:
-    """Whether it is an array of strings, in any of NumPy's ways."""
+    """Whether an array holds strings, in any of NumPy's forms."""
     return array.dtype.kind in "OSU"
 
 
 def as_bytes(value: object) -> bytes:
-    """A string as TensorFlow stores it."""
+    """Return a string as TensorFlow stores it."""
     return value if isinstance(value, bytes) else str(value).encode("utf-8")
 
 

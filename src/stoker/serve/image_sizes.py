@@ -1,4 +1,4 @@
-"""Counting the pixels of an image file from its header: a small file may hold more than a server has memory for."""
+"""Count the pixels of an image file from its header: a small file may hold more than a server has memory for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import struct
 
 
 def pixels_in(raw: bytes) -> int:
-    """As many pixels as the decoder would allocate; 0 for what is not an image, which no decoder takes."""
+    """Return how many pixels the decoder would allocate; 0 for a file that is not an image, which no decoder takes."""
     try:
         return _pixels_in(raw)
     except (struct.error, IndexError):
@@ -30,7 +30,7 @@ def _pixels_in(raw: bytes) -> int:
 
 
 def _of_jpeg(raw: bytes) -> tuple[int, int]:
-    """Width and height from the decoder itself, which reads more than well-formed files."""
+    """Ask the decoder itself for width and height, as it reads more than well-formed files."""
     import tensorflow as tf
 
     try:
@@ -53,7 +53,7 @@ def _of_webp(raw: bytes) -> tuple[int, int]:
 
 
 def _in_gif(raw: bytes) -> int:
-    """The pixels of all pictures in a GIF: all are decoded, though only the first is used."""
+    """Count the pixels of all pictures in a GIF: all are decoded, though only the first is used."""
     width, height, flags = struct.unpack_from("<HHB", raw, 6)
     pixels, place = width * height, 13 + _color_bytes(flags)
     while place < len(raw) and raw[place] in (0x21, 0x2C):
@@ -70,5 +70,5 @@ def _in_gif(raw: bytes) -> int:
 
 
 def _color_bytes(flags: int) -> int:
-    """The bytes of a color table, if there is one."""
+    """Return the bytes of a color table, if there is one."""
     return 6 << (flags & 7) if flags & 0x80 else 0

@@ -1,4 +1,4 @@
-"""Image files among the rows become pixels, just as the images of training did."""
+"""Decode image files among the rows to pixels, exactly as the images of training were decoded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stoker.serve.signature import Array, Field
 # them takes about a second.
 MOST_PIXELS = 100_000_000
 _CHANNELS = (1, 3, 4)
-# A client of the server cannot name its files: no JSON and no tensor becomes a path.
+# A client of the server cannot name its files: no JSON value and no tensor becomes a path.
 _File = bytes | bytearray | os.PathLike[str]
 _FILES = (bytes, bytearray, os.PathLike)
 
@@ -26,7 +26,7 @@ class ImageFault(ArgumentError):
 
 
 def takes_files(field: Field) -> bool:
-    """Whether it is a field of images, of a size that files can be resized to."""
+    """Whether a field holds images, of a size that files can be resized to."""
     return (
         field.dtype == "uint8"
         and len(field.shape) == 3
@@ -36,7 +36,7 @@ def takes_files(field: Field) -> bool:
 
 
 def describe_expected(field: Field) -> str:
-    """What to send for a field of images."""
+    """Say what to send for a field of images."""
     return f"send the bytes of an image file, or pixels of shape {list(field.shape)}, 0 to 255"
 
 
@@ -45,7 +45,7 @@ def with_pixels(field: Field, value: object, most: int | None) -> object:
 
     Args:
         field: one that `takes_files`.
-        value: of one row, or of many.
+        value: the value of one row, or of many.
         most: how many pixels there may be, in the files and as the model takes them; None for any number.
 
     Raises:
@@ -59,7 +59,7 @@ def with_pixels(field: Field, value: object, most: int | None) -> object:
     decode = _decoder(field, most)
     height, width, channels = (size or 0 for size in field.shape)
     if most is not None and len(value) * height * width > most:
-        raise ImageFault(_too_many(most))  # before there is room for them
+        raise ImageFault(_too_many(most))  # refused before memory is allocated for them
     if not all(isinstance(one, _FILES) for one in value):
         return [decode(one) if isinstance(one, _FILES) else one for one in value]
     pixels = np.empty((len(value), height, width, channels), np.uint8)
@@ -72,7 +72,7 @@ def with_pixels(field: Field, value: object, most: int | None) -> object:
 
 
 def _unwrap(value: object) -> object:
-    """The file or the list of files in a tensor or array of bytes."""
+    """Return the file or the list of files in a tensor or array of bytes."""
     numpy = getattr(value, "numpy", None)  # an eager tensor
     if callable(numpy) and getattr(getattr(value, "dtype", None), "name", "") == "string":
         value = numpy()
@@ -82,7 +82,7 @@ def _unwrap(value: object) -> object:
 
 
 def _decoder(field: Field, most: int | None) -> Callable[[_File], Array]:
-    """A function from a file to its pixels, which counts them."""
+    """Return a function that decodes a file to pixels, and counts them."""
     import tensorflow as tf
 
     from stoker.data.image_bytes import decode, fit
@@ -98,7 +98,7 @@ def _decoder(field: Field, most: int | None) -> Callable[[_File], Array]:
             if left < 0:
                 raise ImageFault(_too_many(most))
         try:
-            # As the readers do: another device may round otherwise.
+            # Decode on the CPU, as the readers do: another device may round differently.
             with tf.device("/CPU:0"):
                 pixels: Array = fit(decode(raw, channels), (height, width)).numpy()
                 return pixels

@@ -1,4 +1,4 @@
-"""Directories that are written beside their place and renamed into it, so that nobody sees an incomplete one."""
+"""Write directories beside their final place and rename them into it, so that nobody sees an incomplete one."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from stoker.serve.bundle import DESCRIPTION
 
 @contextmanager
 def place_bundle(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Path]:
-    """Where to write a bundle: the path itself; for a URL a temporary directory, uploaded when the block ends well.
+    """Yield where to write a bundle: the path, or for a URL a temporary directory, uploaded if the block succeeds.
 
     Raises:
-        ArgumentError: there is a bundle already, or the path or URL cannot be used.
+        ArgumentError: a bundle exists already, or the path or URL cannot be used.
     """
     if not storage.is_url(path):
         check_local_path(path)
@@ -35,7 +35,7 @@ def place_bundle(path: str | os.PathLike[str], overwrite: bool) -> Iterator[Path
 
 
 def _find_replaced(url: str, overwrite: bool) -> set[str]:
-    """The files of the bundle that a new one replaces; whatever else is below the URL stays."""
+    """Return the files of the bundle that a new one replaces; anything else below the URL stays."""
     names = storage.list_names(url)
     if not names:
         return set()
@@ -52,7 +52,7 @@ def _find_replaced(url: str, overwrite: bool) -> set[str]:
 
 @contextmanager
 def make_beside(target: Path) -> Iterator[Path]:
-    """A new directory that replaces `target` when the block ends well; otherwise nothing is left of it."""
+    """Yield a new directory that replaces `target` if the block succeeds; otherwise nothing of it remains."""
     beside = target.with_name(f".{target.name}.{os.getpid()}.new")
     beside.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -64,7 +64,7 @@ def make_beside(target: Path) -> Iterator[Path]:
 
 
 def _put_in_place(beside: Path, target: Path) -> None:
-    """Rename it into place, and only then remove what was there."""
+    """Rename the new directory into place, and only then remove the old one."""
     for file in beside.rglob("*"):
         if file.is_file():
             with open(file, "rb") as stream:

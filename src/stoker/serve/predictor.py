@@ -1,4 +1,4 @@
-"""`stoker.Predictor`: answers of a bundle, for one row or a million, from one thread or many."""
+"""`stoker.Predictor`: answers from a bundle, for one row or a million, from one thread or many."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stoker.tf_internals.types import Dataset
 
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = (32, 16_384)
-_STRING_BYTES = 64  # what a string is taken for when a chunk is sized
+_STRING_BYTES = 64  # the assumed size of a string when chunks are sized
 _MOST_TOGETHER = 256
 _MOST_WAITING = 8192
 _LABEL = "label"
@@ -63,7 +63,7 @@ class Predictor:
             BundleError: this is not a bundle, it differs from what was exported, it would reach outside the model, or
                 it does not give its recorded answers here.
         """
-        # Keras' own file is as large as the SavedModel, and not needed here.
+        # Keras' own file is as large as the SavedModel and not needed here.
         self.bundle = open_bundle(path, Trust.of(allow_ops, require_signature), unread=[KERAS])
         if self.bundle.note:
             warnings.warn(self.bundle.note, BundleWarning, stacklevel=2)
@@ -74,7 +74,7 @@ class Predictor:
         self._words = {word.encode("utf-8"): word for word in self.bundle.labels or ()}
 
     def predict(self, rows: object, *, timeout: float | None = None) -> Outputs:
-        """Answer.
+        """Answer one row or many.
 
         Args:
             rows: one row (a dict of values; an array or list for a model of one input), or many: a dict of columns, a
@@ -108,7 +108,7 @@ class Predictor:
         self.run([np.concatenate([one] * -(-_MOST_TOGETHER // len(one)))[:_MOST_TOGETHER] for one in arrays])
 
     def named(self, answers: list[Array]) -> Outputs:
-        """The outputs by name, labels as text."""
+        """Return the outputs by name, labels as text."""
         found = {field.name: one for field, one in zip(self._outputs, answers, strict=True)}
         if self._words and _LABEL in found:
             label = found[_LABEL]
@@ -137,7 +137,7 @@ class Predictor:
         return self.named([np.concatenate(one) for one in zip(*parts, strict=True)])
 
     def _parts(self, dataset: Dataset) -> Iterator[object]:
-        """The inputs of each batch; rows that come one by one are batched."""
+        """Yield the inputs of each batch; rows that come one by one are batched."""
         spec = dataset.element_spec
         spec = spec[0] if isinstance(spec, tuple) else spec
         leaf = next(iter(spec.values())) if isinstance(spec, dict) else spec

@@ -1,4 +1,4 @@
-"""Proving a bundle: it gives its recorded answers, twice the same, for single rows and for batches of odd sizes."""
+"""Prove a bundle: it must give its recorded answers, twice the same, for single rows and for batches of odd sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stoker.serve.signature import Array, Field
 from stoker.tf_internals.keras_layers import input_structure
 from stoker.tf_internals.types import Model, Nest, SavedModelObject
 
-# How far answers may differ, relative to the largest: the order of a sum changes with the number of rows.
+# How far answers may differ, relative to the largest: the order of a sum depends on the number of rows.
 _TOLERANCE = {"float16": 1e-2, "bfloat16": 5e-2, "float64": 1e-5}
 _OTHER_TOLERANCE = 1e-4
 NOTHING_MORE: Mapping[str, float] = {}
@@ -34,19 +34,19 @@ def prove(
     early: Mapping[str, SavedModelObject] | None = None,
     trust: Trust | None = None,
 ) -> Proof:
-    """Check a bundle's files and answers, of every engine it has.
+    """Check a bundle's files, and the answers of every engine it has.
 
     Args:
         path: the bundle.
         lenient: leave out engines that are not installed.
-        early: models of it that are already loaded, by their names in `LOADERS`.
-        trust: what may be in it, and who must have signed it.
+        early: models of the bundle that are already loaded, by their names in `LOADERS`.
+        trust: what the bundle may contain, and who must have signed it.
 
     Returns:
-        What was found out.
+        The findings.
 
     Raises:
-        BundleError: something is not what was exported; one line says what.
+        BundleError: the bundle differs from what was exported; one line says how.
     """
     early = early or {}
     known = open_bundle(path, trust)
@@ -91,10 +91,10 @@ def _prove(
 
 
 def read_recordings(known: Bundle) -> tuple[Arrays, Arrays]:
-    """Inputs and answers of the recorded examples, by name.
+    """Read the inputs and answers of the recorded examples, by name.
 
     Raises:
-        BundleError: they cannot be read, or are of another model.
+        BundleError: the examples cannot be read, or belong to another model.
     """
     file = known.path / bundle.EXAMPLES
     try:
@@ -129,10 +129,10 @@ def describe_difference(
     beside: Mapping[str, Array | None],
     allowed: Mapping[str, float] = NOTHING_MORE,
 ) -> str:
-    """How an answer differs from the one wanted; empty if it does not.
+    """Describe how an answer differs from the wanted one; empty if it does not.
 
-    `allowed` is how much further outputs may be off, where the engine is quantised. A label may then be another one if
-    its score is within twice that.
+    `allowed` is how much further outputs may be off if the engine is quantised. A label may then differ if its score is
+    within twice that.
     """
     if found.shape != wanted.shape:
         return f"has shape {list(found.shape)} instead of {list(wanted.shape)}"
@@ -151,7 +151,7 @@ def describe_difference(
 
 
 def _is_tied(row: int, beside: Mapping[str, Array | None], allowed: Mapping[str, float]) -> bool:
-    """Whether two classes have the same score but for the last digits, so that either label is right."""
+    """Whether two classes have the same score except for the last digits, so that either label is right."""
     scores = beside.get("scores")
     if scores is None or scores.ndim != 2 or scores.shape[1] < 2:
         return False
@@ -174,7 +174,7 @@ def is_identical(one: Array, other: Array) -> bool:
 
 
 def _explain_keras(error: Exception) -> str:
-    """Keras' reason in one line; the name it could not find is deep in its message."""
+    """Return Keras' reason in one line; the name it could not find is deep in its message."""
     if isinstance(error, KerasFileError):
         return str(error)
     unknown = re.search(r"Could not locate \w+ '([^']+)'", str(error))
@@ -189,7 +189,7 @@ def _load_keras(file: Path) -> Model:
 
     check_keras_file(file)
     with any_column_names():
-        # Safe mode: a file must not bring code with it.
+        # Load in safe mode: a file must not bring code with it.
         return keras.models.load_model(file, compile=False, safe_mode=True)
 
 
@@ -200,7 +200,7 @@ LOADERS: dict[str, Callable[[Path], SavedModelObject]] = {
 
 
 def _keras_fault(known: Bundle, inputs: Arrays, answers: Arrays, early: Model = None) -> str | None:
-    """Why `model.keras` does not load here by itself, or answers otherwise; None if it does as it should."""
+    """Say why `model.keras` does not load here by itself, or answers differently; None if nothing is wrong with it."""
     import tensorflow as tf
 
     file = known.path / bundle.KERAS
@@ -213,7 +213,7 @@ def _keras_fault(known: Bundle, inputs: Arrays, answers: Arrays, early: Model = 
         names = [field.name for field in known.signature.inputs]
         takes = input_structure(model)
         x: Nest = dict(zip(names, given, strict=True)) if isinstance(takes, dict) else given
-        # Not `predict`: tracing it would take longer than all the rest.
+        # Do not use `predict`: tracing it would take longer than everything else.
         outputs = model(x if len(given) > 1 or isinstance(x, dict) else given[0], training=False)
     except Exception as error:  # noqa: BLE001 - whatever a file of the user's layers raises is the answer
         return _explain_keras(error)
@@ -226,7 +226,7 @@ def _keras_fault(known: Bundle, inputs: Arrays, answers: Arrays, early: Model = 
 
 
 def _own_outputs(known: Bundle) -> list[Field]:
-    """What the model itself gives: the rest was made from it. Scores that are given once are its only output."""
+    """Return the model's own outputs; the others were made from them. Scores given once are its only output."""
     outputs = known.signature.outputs
     own = [field for field in outputs if field.name not in (bundle.LABEL, bundle.SCORES)]
     return own or [field for field in outputs if field.name == bundle.SCORES]

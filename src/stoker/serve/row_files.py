@@ -1,7 +1,7 @@
-"""Rows of files, a chunk at a time: tables (CSV, Parquet, JSON lines), folders of texts, folders of images.
+"""Read rows from files, a chunk at a time: tables (CSV, Parquet, JSON lines), folders of texts, folders of images.
 
-The kinds of columns are not inferred: a bundle knows how to read their cells. A CSV file is taken apart by the rules of
-training: a title above the header is passed over, and a total at the end has no answer.
+The kinds of columns are not inferred: a bundle knows how to read their cells. A CSV file is parsed by the rules of
+training: a title above the header is skipped, and a total at the end gets no answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stoker.serve import images
 from stoker.serve.signature import Field
 from stoker.serve.table_cells import is_table
 
-# Rows and files in one chunk.
+# The numbers of rows and of files in one chunk.
 _ROWS, _FILES = 8192, 64
 _PEEK = 1 << 16
 _TABLES = paths.CSV + paths.PARQUET + paths.JSONL
@@ -37,10 +37,10 @@ class RowChunk:
 
     Attributes:
         source: the file or folder.
-        first: the number of the first row, from 1.
+        first: the number of the first row, counted from 1.
         columns: the cells by column.
         shown: the columns that an answer repeats.
-        left_out: why training would leave a row out, by its place here: such a row has no answer.
+        left_out: why training would leave a row out, by its place in the chunk. Such a row has no answer.
     """
 
     source: str
@@ -58,12 +58,12 @@ class RowChunk:
         return [place for place in range(len(self)) if place not in self.left_out]
 
     def cells(self, name: str) -> list[object]:
-        """The cells of a column in the rows that have an answer."""
+        """Return the cells of a column in the rows that have an answer."""
         cells = self.columns[name]
         return [cells[place] for place in self.places] if self.left_out else cells
 
     def row(self, place: int) -> RowChunk:
-        """One row of them."""
+        """Return one of the rows as a chunk."""
         alone = {name: cells[place : place + 1] for name, cells in self.columns.items()}
         return RowChunk(self.source, self.first + place, alone, self.shown)
 
@@ -74,7 +74,7 @@ class RowFileOptions:
 
     Attributes:
         sep: the separator of CSV files; None to find out.
-        encoding: of CSV and text files; None to find out.
+        encoding: the encoding of CSV and text files; None to find out.
         column: the column that holds the texts, for a bundle that takes texts alone.
         repairs: what was done to the rows of each CSV file; filled in while it is read.
     """
@@ -86,10 +86,10 @@ class RowFileOptions:
 
 
 def read_chunks(path: str, fields: Sequence[Field], options: RowFileOptions) -> Iterator[RowChunk]:
-    """The rows of a file, a glob or a folder.
+    """Yield the rows of a file, a glob or a folder.
 
     Raises:
-        ArgumentError: there is none, or it cannot be read.
+        ArgumentError: there is no such file, or it cannot be read.
     """
     wanted, encoding = _single_files(fields, options.encoding)
     found = _files(path, wanted) or paths.files(path, wanted + _TABLES)
@@ -99,7 +99,7 @@ def read_chunks(path: str, fields: Sequence[Field], options: RowFileOptions) -> 
 
 
 def _single_files(fields: Sequence[Field], encoding: str | None) -> tuple[tuple[str, ...], str | None]:
-    """The endings of files that are a row each, for a bundle that takes images or texts alone, and texts' encoding."""
+    """Return the endings of files that are one row each, for a bundle of only images or texts; and their encoding."""
     if len(fields) == 1 and images.takes_files(fields[0]):
         return paths.IMAGES, None
     if len(fields) == 1 and fields[0].dtype == "string":
@@ -108,7 +108,7 @@ def _single_files(fields: Sequence[Field], encoding: str | None) -> tuple[tuple[
 
 
 def _files(path: str, suffixes: tuple[str, ...]) -> list[Path]:
-    """The files below a folder, or the one file."""
+    """List the files below a folder, or the one file."""
     root = Path(path).expanduser()
     some = sorted(root.rglob("*")) if suffixes and root.is_dir() else [root]
     return [one for one in some if one.is_file() and one.name.lower().endswith(suffixes)]
@@ -148,7 +148,7 @@ def _table_chunks(files: list[Path], fields: Sequence[Field], options: RowFileOp
 def _table_columns(
     file: Path, fields: Sequence[Field], options: RowFileOptions
 ) -> Iterator[tuple[dict[str, list[object]], dict[int, str]]]:
-    """Columns by name, and the rows that training would leave out, a chunk at a time."""
+    """Yield columns by name, and the rows that training would leave out, a chunk at a time."""
     name = file.name.lower()
     if name.endswith(paths.CSV):
         yield from _csv_rows(file, options, judged=is_table(fields))
@@ -160,7 +160,7 @@ def _table_columns(
 def _with_text(
     columns: dict[str, list[object]], fields: Sequence[Field], column: str | None, file: Path
 ) -> dict[str, list[object]]:
-    """The columns, with the texts under the name that the bundle has for them."""
+    """Return the columns, with the texts under the name that the bundle has for them."""
     if column is None or len(fields) > 1 or fields[0].name in columns:
         return columns
     if column not in columns:

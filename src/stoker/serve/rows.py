@@ -1,8 +1,8 @@
-"""Rows in any of the usual forms become one array for each input: checked, converted, in the order of the signature.
+"""Turn rows in any of the usual forms into one array for each input: checked, converted, in the signature's order.
 
 One row or many: a dict of values or of columns, a list of dicts, an array or nested lists (of a single input), a tuple
-of one array for each input, a pandas or polars frame. Images may be the bytes of their files. A row of a table may be
-as its file has it (`table_cells`). An error is one line that names the field.
+of one array for each input, a pandas or polars frame. Images may be the bytes of their files. A row of a table may have
+the form that it has in its file (`table_cells`). An error is one line that names the field.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class InputRows:
     """Arrays with the rows along their first axis, in the order of the inputs.
 
     Attributes:
-        alone: a bare row was given.
-        joins: they may be answered together with other requests' rows.
+        alone: whether a bare row was given.
+        joins: whether the rows may be answered together with other requests' rows.
     """
 
     arrays: list[Array]
@@ -53,7 +53,7 @@ class ColumnLike(Protocol):
 
 
 def as_rows(fields: Sequence[Field], given: object, most_pixels: int | None = None) -> InputRows:
-    """Convert rows.
+    """Convert rows to arrays.
 
     Args:
         fields: the inputs.
@@ -61,7 +61,7 @@ def as_rows(fields: Sequence[Field], given: object, most_pixels: int | None = No
         most_pixels: the most pixels that image files of a column may hold; None for any number.
 
     Raises:
-        RowError: they do not fit.
+        RowError: the rows do not fit.
     """
     usual = _convert_plainly(fields[0], given) if len(fields) == 1 and not is_table(fields) else None
     if usual is not None:
@@ -86,7 +86,7 @@ def as_asked(
     """Convert rows that come over the network, where a small request must not become many pixels.
 
     Raises:
-        RowError: they do not fit; `alone` is what to say of a bare row, which no protocol has.
+        RowError: the rows do not fit; `alone` is the message for a bare row, which no protocol allows.
     """
     rows = as_rows(fields, given, images.MOST_PIXELS)
     if rows.alone:
@@ -95,12 +95,13 @@ def as_asked(
 
 
 def as_tensors(fields: Sequence[TensorField], given: object, joins: bool) -> InputRows:
-    """Convert the tensors of a model that Stoker did not export; what shapes it takes, the model itself decides.
+    """Convert the tensors of a model that Stoker did not export; the model itself decides which shapes it takes.
 
     Args:
         fields: the inputs.
         given: a dict of tensors, a list of dicts (their values are stacked), or the tensor of a single input.
-        joins: the model may answer the rows of several requests together; they do so if their shapes are as declared.
+        joins: whether the model may answer rows of several requests together; it does so if their shapes are as
+            declared.
 
     Raises:
         RowError: an input is missing, unknown, or of another type.
@@ -122,7 +123,7 @@ def _is_as_declared(field: TensorField, array: Array) -> bool:
 
 
 def _convert_plainly(field: Field, given: object) -> Array | None:
-    """The usual rows of one input: an array that fits, or lists of numbers as JSON has them. None for all else."""
+    """Convert the usual rows of one input: an array that fits, or lists of numbers as in JSON; None for others."""
     if type(given) is dict and len(given) == 1:
         given = given.get(field.name)
     if type(given) is list and field.dtype in ("float32", "float64"):
@@ -151,7 +152,7 @@ def _shapes(fields: Sequence[Field], arrays: list[Array]) -> str:
 
 
 def _columns(fields: Sequence[Field], given: object) -> list[object]:
-    """A value for each field."""
+    """Return a value for each field."""
     if is_table(fields) and isinstance(given, Mapping):
         return table_cells.columns_of_dict(fields, given)
     if isinstance(given, Mapping):
@@ -193,7 +194,7 @@ def _columns_of_dicts(fields: Sequence[Field], rows: Sequence[Mapping[str, objec
 
 
 def _columns_of_frame(fields: Sequence[Field], frame: FrameLike) -> list[object]:
-    """Columns that are no input (the label, say) are left out."""
+    """Return the columns of the inputs; leave out all others, such as the label."""
     names = set(frame.columns)
     if len(fields) == 1 and fields[0].name not in names:
         return [frame.to_numpy()]
@@ -212,7 +213,7 @@ def _list_names(fields: Sequence[Field]) -> str:
 
 
 def _array(field: Field, value: object, most_pixels: int | None) -> Array:
-    """One field's values, in its type."""
+    """Convert one field's values to its type."""
     if images.takes_files(field):
         try:
             value = images.with_pixels(field, value, most_pixels)
@@ -231,7 +232,7 @@ def _array(field: Field, value: object, most_pixels: int | None) -> Array:
 
 
 def convert_values(field: Field, value: object) -> Array:
-    """Values as an array of the field's type, in whatever shape they come."""
+    """Convert values of any shape to an array of the field's type."""
     found = table_cells.read_cells(field, _plain(field, value))
     if found.dtype == field.dtype:
         return found
@@ -249,9 +250,9 @@ def _plain(field: Field, value: object) -> Array:
     numpy = getattr(value, "numpy", None)  # an eager tensor
     try:
         if field.dtype == "string" and not callable(numpy):
-            return np.array(value, dtype=object)  # bytes keep their zeros
+            return np.array(value, dtype=object)  # bytes keep their trailing zeros
         found = np.asarray(numpy() if callable(numpy) else value)
-        # Numbers among texts have become texts; the error is to name the number.
+        # NumPy has turned numbers among texts into texts; the error must name the number.
         return (
             np.array(value, dtype=object) if found.dtype.kind in "US" and isinstance(value, list) else found
         )
@@ -280,7 +281,7 @@ def _texts(field: Field, array: Array) -> Array:
 
 
 def _numbers(field: Field, array: Array) -> Array:
-    """Numbers of the field's type; where that is a whole one, they must have no fraction."""
+    """Convert to numbers of the field's type; for an integer type, they must have no fraction."""
     dtype = np.dtype(field.dtype)
     if array.dtype.kind == "O":
         array = _unbox(field, array)
@@ -297,20 +298,20 @@ def _numbers(field: Field, array: Array) -> Array:
 
 
 def _unbox(field: Field, array: Array) -> Array:
-    """Python's numbers as NumPy's; None is a missing one."""
+    """Convert Python's numbers to NumPy's; None becomes a missing one."""
     for one in array.ravel():
         if one is not None and not isinstance(one, int | float | np.number | np.bool_):
             raise _misfit(field, one)
     whole = np.dtype(field.dtype).kind in "iu"
     try:
         return array.astype(np.int64 if whole else np.float64)
-    except (TypeError, ValueError, OverflowError):  # None, NaN, and infinity or what is too large
+    except (TypeError, ValueError, OverflowError):  # None, NaN, infinity, or a number that is too large
         bad = next(one for one in array.ravel() if one is None or not -(2**63) <= one < 2**63)
         raise _misfit(field, bad) from None
 
 
 def _dates(field: Field, array: Array) -> Array:
-    """Dates as people write them become counts of the unit since 1970."""
+    """Convert dates as people write them to counts of the unit since 1970."""
     if array.dtype.kind not in "OUM":
         return array
     if array.dtype.kind == "O" and not any(
@@ -318,7 +319,7 @@ def _dates(field: Field, array: Array) -> Array:
     ):
         return array
     for one in array.ravel() if array.dtype.kind != "M" else ():
-        # NumPy takes more than dates: "NaT" and "" for a missing one, and "today" and "now", which change.
+        # NumPy accepts more than dates: "NaT" and "" for a missing one, and "today" and "now", which change.
         if isinstance(one, str) and not one[:1].isdigit() and one[:1] not in ("-", "+"):
             raise _misfit(field, one)
     try:
@@ -338,5 +339,5 @@ def _misfit(field: Field, value: object) -> RowError:
 
 
 def _advice(field: Field) -> str:
-    """What else to send, where the type alone does not say it."""
+    """Say what else to send, if the type alone does not."""
     return f": {images.describe_expected(field)}" if images.takes_files(field) else ""

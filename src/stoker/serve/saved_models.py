@@ -1,4 +1,4 @@
-"""Finding the model that a run of the store made: a `.keras` file, or the one in its bundle, unchanged since."""
+"""Find the model that a run of the store made: a `.keras` file, or the one in its bundle, if it is unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_CHILDREN = 300
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A run's model: the run's whole id, the file, and the names of the classes if they are known."""
+    """A run's model: the run's full id, the file, and the names of the classes, if known."""
 
     run: str
     file: Path
@@ -29,11 +29,11 @@ def model_of(store: Address, named: str) -> SavedModel:
 
     Raises:
         RecordError: there is no such run.
-        UsageError: it made none, or the file is not what it was.
+        UsageError: the run made no model, or the file has changed since.
     """
     with open_reader(store) as reader:
         run = reader.resolve(named)
-        # Of a program under `stoker run`, the trainings inside it have made the models.
+        # In a program under `stoker run`, the models belong to the trainings inside it.
         ids = [run, *reader.children(run, _MOST_CHILDREN)]
         made = [link for one in ids for link in reader.artifacts(one) if link.relation == MAKES and link.path]
     models = [one for one in made if one.path.endswith(".keras") or one.kind == "bundle"]

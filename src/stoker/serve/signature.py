@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from stoker.data.cells import CellReading
 
 Array: TypeAlias = NDArray[Any]
-FieldRow: TypeAlias = dict[str, Any]  # a field as JSON
-# How the lookup of a category spells a missing one, and any that the training rows did not have.
+FieldRow: TypeAlias = dict[str, Any]  # a field, as JSON
+# The lookup's spelling of a missing category, and of any category that the training rows did not have.
 MISSING_CATEGORY = "[UNK]"
-# NumPy's names for the units that a date may count.
+# NumPy's names for the units in which a date may be counted.
 UNITS = {"days": "D", "seconds": "s"}
 
 
@@ -25,14 +25,15 @@ class Field:
     """One input or output.
 
     Attributes:
-        name: as people write it.
+        name: the name that people write.
         dtype: the type of its tensor: "float32", "string", ...
         shape: the shape of one row; None where a size is free.
-        tensor: its name in the SavedModel, which must be a Python identifier (`identifiers`, `arguments`).
+        tensor: the name of its tensor in the SavedModel, which must be a Python identifier (`identifiers`,
+            `arguments`).
         kind: the kind of a table's column: "category", "date", ...; empty otherwise.
         unit: for a date: what is counted since 1970.
         missing: for a category: the text that null is looked up as.
-        reading: for a table's column: how its cells are read; None in bundles from before there were such readings.
+        reading: for a table's column: how its cells are read; None in bundles written before readings existed.
     """
 
     name: str
@@ -50,16 +51,16 @@ class Field:
 
     @property
     def sizes(self) -> tuple[int | None, ...] | None:
-        """The shape of its tensor, rows and all; None if even the number of sizes is free."""
+        """The shape of its tensor, including the rows; None if even the number of dimensions is free."""
         return (None, *self.shape)
 
 
 @dataclass(frozen=True)
 class TensorField(Field):
-    """An input or output of a model that Stoker did not export: a whole tensor, which need not have rows.
+    """An input or output of a model that Stoker did not export: a whole tensor, which may have no rows.
 
     Attributes:
-        declared: the shape in the model's signature; the graph may take others. None if it declares none.
+        declared: the shape in the model's signature; the graph may take others. None if the signature declares none.
     """
 
     declared: tuple[int | None, ...] | None = None
@@ -83,7 +84,7 @@ class Signature:
     outputs: tuple[Field, ...]
 
     def to_json(self) -> dict[str, list[FieldRow]]:
-        """The signature as `bundle.json` stores it."""
+        """Return the signature as `bundle.json` stores it."""
         return {
             "inputs": [_row(one) for one in self.inputs],
             "outputs": [_row(one) for one in self.outputs],
@@ -91,16 +92,16 @@ class Signature:
 
     @staticmethod
     def from_json(data: dict[str, list[FieldRow]]) -> Signature:
-        """The reverse of `to_json`.
+        """Read what `to_json` returned.
 
         Raises:
-            KeyError, TypeError: it is none.
+            KeyError, TypeError: the data is not a signature.
         """
         return Signature(_fields(data["inputs"]), _fields(data["outputs"]))
 
 
 def _row(field: Field) -> FieldRow:
-    """A field as JSON. The default of a later addition is left out, so that most bundles stay as they were."""
+    """Return a field as JSON. Defaults of fields added later are left out, so that most bundles stay as they were."""
     row = asdict(field)
     if field.missing == MISSING_CATEGORY:
         del row["missing"]
@@ -128,7 +129,7 @@ def _fields(rows: list[FieldRow]) -> tuple[Field, ...]:
 
 
 def identifiers(names: Iterable[str]) -> list[str]:
-    """A unique Python identifier for each name; a name that already is one stays as it is."""
+    """Return a unique Python identifier for each name; a name that already is one stays unchanged."""
     found: list[str] = []
     for name in names:
         found.append(_free(_identifier(name), found))
@@ -136,7 +137,7 @@ def identifiers(names: Iterable[str]) -> list[str]:
 
 
 def arguments(names: Iterable[str]) -> list[str]:
-    """The same for the inputs of a SavedModel, where TensorFlow has more rules.
+    """Return unique names for the inputs of a SavedModel, for which TensorFlow has more rules.
 
     An argument is also a node of the graph: it must not begin with an underscore, and `x` and `X` are the same name.
     """
@@ -156,7 +157,7 @@ def _identifier(name: str) -> str:
 
 
 def _free(plain: str, taken: Collection[str], folded: Callable[[str], str] = str) -> str:
-    """The name, numbered if it is taken."""
+    """Return the name, numbered if it is taken."""
     number, free = 1, plain
     while folded(free) in taken:
         number += 1

@@ -1,4 +1,4 @@
-"""Rows of a table as they stand in its file: texts for numbers and dates, missing keys, columns that are no inputs.
+"""Rows of a table as they stand in its file: texts for numbers and dates, missing keys, columns that are not inputs.
 
 A field that has a `reading` is a column of a table. Its cells are read as they were for training.
 """
@@ -15,9 +15,9 @@ from stoker.errors import ArgumentError, find_nearest
 from stoker.logs import LOGGER
 from stoker.serve.signature import UNITS, Array, Field
 
-# How alike two names must be for one to be taken for a misspelling of the other.
+# How alike two names must be for one to count as a misspelling of the other.
 _ALIKE = 0.8
-# In shorter names, any other name is one letter away.
+# Names shorter than this are only one letter away from too many others.
 _LEAST_LETTERS = 3
 _MISSING_TYPES = ("NAType", "NaTType")
 # Columns whose unreadable cells have been logged.
@@ -34,7 +34,7 @@ def is_table(fields: Sequence[Field]) -> bool:
 
 
 def match_names(fields: Sequence[Field], names: Iterable[Hashable], what: str) -> dict[str, Hashable]:
-    """The key of each input that a row has. Keys may differ in spaces and case; other columns are left out.
+    """Return the key of each input that a row has. Keys may differ in spaces and case; other columns are left out.
 
     Raises:
         RowError: a key looks like the misspelled name of an input that is missing, or no key is an input.
@@ -57,14 +57,14 @@ def match_names(fields: Sequence[Field], names: Iterable[Hashable], what: str) -
 
 
 def _find_resembling(key: str, names: Iterable[str]) -> str | None:
-    """The name that the key probably means; None if it resembles none."""
+    """Return the name that the key probably means; None if it resembles none."""
     plain = _letters(key)
     found = [name for name in names if _resemble(plain, _letters(name))]
     return find_nearest(key, found, 0.0) if found else None
 
 
 def _resemble(one: str, other: str) -> bool:
-    """Whether two names are alike: the same letters, one slip of the hand in a short name, or mostly the same."""
+    """Whether two names are alike: the same letters, one slip in typing, or mostly the same."""
     if one == other:
         return True
     if min(len(one), len(other)) < _LEAST_LETTERS:
@@ -73,7 +73,7 @@ def _resemble(one: str, other: str) -> bool:
 
 
 def _is_one_slip(one: str, other: str) -> bool:
-    """Whether one letter was added, left out or replaced, or two neighbours changed places."""
+    """Whether one letter was added, left out or replaced, or two neighbours were swapped."""
     short, long = sorted((one, other), key=len)
     if len(long) - len(short) > 1:
         return False
@@ -85,15 +85,15 @@ def _is_one_slip(one: str, other: str) -> bool:
 
 
 def _letters(name: Hashable) -> str:
-    """A name without what people vary: case, spaces, underscores, hyphens."""
+    """Return a name without what people vary: case, spaces, underscores, hyphens."""
     return "".join(letter for letter in str(name).casefold() if letter.isalnum())
 
 
 def describe_absent(fields: Sequence[Field], names: Iterable[Hashable], what: str) -> str | None:
-    """What the model uses in place of the inputs that a file does not have; None if it has them all.
+    """Say what the model uses in place of the inputs that a file lacks; None if the file has them all.
 
     Raises:
-        RowError: it has none of them, or one looks misspelled.
+        RowError: the file has none of them, or one looks misspelled.
     """
     found = match_names(fields, names, what)
     absent = [field for field in fields if field.name not in found]
@@ -104,7 +104,7 @@ def describe_absent(fields: Sequence[Field], names: Iterable[Hashable], what: st
 
 
 def _describe_gap(field: Field) -> str:
-    """What a missing cell becomes."""
+    """Say what a missing cell becomes."""
     if field.reading is not None and field.reading.fill is not None:
         return f"{_gap(field, field.reading, None):.6g} is used, the mean in training"
     if field.kind == "category":
@@ -117,7 +117,7 @@ def _plain_name(name: Hashable) -> str:
 
 
 def columns_of_rows(fields: Sequence[Field], rows: Sequence[Mapping[Hashable, object]]) -> list[object]:
-    """The cells of each input, from rows that may lack some; None stands for a missing cell."""
+    """Return the cells of each input, from rows that may lack some; None stands for a missing cell."""
     matched: dict[frozenset[Hashable], dict[str, Hashable]] = {}
     columns: list[list[object]] = [[] for _ in fields]
     for number, row in enumerate(rows):
@@ -134,7 +134,7 @@ def columns_of_rows(fields: Sequence[Field], rows: Sequence[Mapping[Hashable, ob
 
 
 def columns_of_dict(fields: Sequence[Field], given: Mapping[Hashable, object]) -> list[object]:
-    """The column of each input, from a row or from columns; a missing one has as many cells as the others."""
+    """Return the column of each input, from a row or from columns; a missing one gets as many cells as the others."""
     names = match_names(fields, given, "the row")
     columns = {name: given[key] for name, key in names.items()}
     return _with_gaps(fields, columns)
@@ -150,13 +150,13 @@ def _with_gaps(fields: Sequence[Field], columns: Mapping[str, object]) -> list[o
 def columns_of_frame(
     fields: Sequence[Field], names: Sequence[str], columns: Mapping[str, object]
 ) -> list[object]:
-    """The column of each input of a frame; `columns` gives the values of a name."""
+    """Return the column of each input of a frame; `columns` gives the values of a name."""
     matched = match_names(fields, names, "the frame")
     return _with_gaps(fields, {name: columns[str(key)] for name, key in matched.items()})
 
 
 def read_cells(field: Field, array: Array) -> Array:
-    """Values of a column, with texts read and missing cells filled as in training.
+    """Return the values of a column, with texts read and missing cells filled as in training.
 
     Raises:
         RowError: a text cannot be read.
@@ -171,7 +171,7 @@ def read_cells(field: Field, array: Array) -> Array:
     if array.dtype.kind not in "OUSM":
         return array
     unit = UNITS.get(field.unit, field.unit)
-    # The same text comes again and again in the rows of a file.
+    # The same text often recurs in the rows of a file.
     known: dict[str, float | int] = {}
     flat: list[float | int] = []
     for one in array.ravel():
@@ -190,7 +190,7 @@ def read_cells(field: Field, array: Array) -> Array:
 
 
 def _read_words(reading: CellReading, array: Array) -> Array:
-    """The words of a category, or texts, with None for those that stand for a missing value."""
+    """Return the words of a category, or texts, with None in place of those that stand for a missing value."""
     if not (reading.gaps or reading.trimmed) or array.dtype.kind not in "OUS":
         return array
     known: dict[object, object] = {}
@@ -210,7 +210,7 @@ def _fill(field: Field, reading: CellReading, array: Array) -> Array:
 
 
 def _read(field: Field, reading: CellReading, cell: object, unit: str) -> float | int:
-    """One cell as a number."""
+    """Read one cell as a number."""
     if cell is None or type(cell).__name__ in _MISSING_TYPES or cell != cell:
         return _gap(field, reading, cell)
     if isinstance(cell, bytes):
@@ -232,7 +232,7 @@ def _read(field: Field, reading: CellReading, cell: object, unit: str) -> float 
 
 
 def _warn_once(field: Field, cell: str) -> None:
-    """Log the first cell of a column that cannot be read and counts as missing."""
+    """Log the first cell of a column that cannot be read, and so counts as missing."""
     if field.name not in _warned:
         _warned.add(field.name)
         LOGGER.warning(
@@ -243,7 +243,7 @@ def _warn_once(field: Field, cell: str) -> None:
 
 
 def _gap(field: Field, reading: CellReading, cell: object) -> float | int:
-    """What stands for a missing cell."""
+    """Return the value that stands for a missing cell."""
     whole = np.dtype(field.dtype).kind in "biu"
     if reading.fill is not None:
         return round(reading.fill) if whole else reading.fill
@@ -253,7 +253,7 @@ def _gap(field: Field, reading: CellReading, cell: object) -> float | int:
 
 
 def misfit(field: Field, value: object, advice: str = "") -> RowError:
-    """The line that refuses a value."""
+    """Return the error that refuses a value."""
     shown = repr(value.item() if isinstance(value, np.generic) else value)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     return RowError(f"{field.name!r}: expected {field.dtype}, got {shown}{advice}")

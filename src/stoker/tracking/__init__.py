@@ -1,4 +1,4 @@
-""" "What did I run?": every run in a store, with its parameters, values, files and lineage, and a page to look at them.
+"""A store that answers "What did I run?": every run with its parameters, values, files and lineage; and a page over it.
 
 | room | subject |
 |---|---|
@@ -6,7 +6,7 @@
 | ui/ | `stoker ui`: a page over the store |
 | log | `stoker.Log`: a Keras callback that keeps a loop in the store |
 
-Two types pass through everything: an `Event` on the way in (`store/events`), a `RunRow` on the way out
+Two types are used throughout: an `Event` on the way in (`store/events`), a `RunRow` on the way out
 (`store/schema`).
 
 The room is not called `track` because `stoker.track` is a function, which a package of that name would hide.

@@ -20,7 +20,7 @@ from stoker.tracking.store.tracking import Logs, TrackedRun, current_run, scalar
 
 
 class Log(keras.callbacks.Callback):
-    """Keep what a Keras loop reports: the logs of its batches and epochs, its parameters, and how it ended.
+    """Log what a Keras loop reports: the logs of its batches and epochs, its parameters, and how it ended.
 
     Args:
         name: the run's name (the model's name).
@@ -79,7 +79,7 @@ class Log(keras.callbacks.Callback):
         if self._run is not None and self._training:
             results = scalars(logs or {})
             if self._step % self._every == 0:
-                # The last batch has logged the training's own results already.
+                # The last batch has already logged the training's own results.
                 results = {name: value for name, value in results.items() if name.startswith("val_")}
             self._run.log(self._step, {**results, "epoch": epoch + 1})
 

@@ -1,8 +1,8 @@
-"""What `stoker launch` is made of.
+"""The parts of `stoker launch`.
 
 | module | subject |
 |---|---|
-| options | the options, and the request they make |
+| options | the options, and the request that they make |
 | ledger | the ledger of a job, from its workers' records |
 | metrics | the ledger in a file for Prometheus, while the job runs |
 """

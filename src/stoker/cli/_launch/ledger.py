@@ -22,7 +22,7 @@ from stoker.tracking.store import record_files
 def close(job: str, target: Target, ranks: list[int], exit_code: int, restarts: int) -> None:
     """Make the record of the job, save it and show it.
 
-    Records of workers on machines that do not share this file system stay there.
+    Records of workers on machines that do not share this file system stay on those machines.
     """
     found: dict[int, Record] = {}
     for rank in ranks:

@@ -12,18 +12,18 @@ from stoker.files import write_atomically
 from stoker.goodput.ledger import Price
 from stoker.printing import print_note
 
-# As often as Prometheus usually asks.
+# Prometheus usually asks this often.
 _EVERY_S = 15.0
 SUFFIX = ".prom"
 
 
 @contextlib.contextmanager
 def keep_metrics(file: str | None, directory: Path, price: Price | None) -> Iterator[None]:
-    """Write the metrics of the job again and again, and once more at its end; without a file, do nothing.
+    """Write the metrics of the job repeatedly, and once more at its end. Without a file, do nothing.
 
     Args:
-        file: what node_exporter collects.
-        directory: the job's.
+        file: the file that node_exporter collects.
+        directory: the job's directory.
         price: what one worker costs.
     """
     if file is None:
@@ -43,7 +43,7 @@ def check_file(file: str | None) -> None:
     """Refuse a file that nobody would collect, or that cannot be written.
 
     Raises:
-        UsageError: it is one.
+        UsageError: it is such a file.
     """
     if file is None:
         return
@@ -60,7 +60,7 @@ def _write_often(file: Path, directory: Path, price: Price | None, ended: thread
         try:
             _write(file, directory, price)
         except UsageError:
-            # No event is there yet, or none can be written; the job's view has said so.
+            # There are no events yet, or they cannot be written, which the job's view has already reported.
             continue
         except OSError as error:
             print_note(f"cannot write {file} ({error.strerror}): this job has no metrics")

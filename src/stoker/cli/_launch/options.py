@@ -1,4 +1,4 @@
-"""The options of `stoker launch`, and the request they make. Schedulers add options of their own."""
+"""The options of `stoker launch`, and the request that they make. Schedulers add options of their own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from stoker.printing import print_note
 
 ENGINE_REMOVED_IN = "0.4"
 
-# The simplest first.
+# The simplest scheduler comes first.
 _NAMES = list(reversed(SCHEDULERS))
 _SUBMITTED = " or ".join(kind.name for kind in SCHEDULERS.values() if kind.takes_submissions)
 
@@ -35,7 +35,7 @@ class _SchedulerFlag(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        # Manifests say --engine to an image whose Stoker may be an older one: nobody reads a hint there.
+        # Manifests use --engine for images whose Stoker may be older, and nobody reads a hint there.
         if option_string == "--engine" and not {JOB, "TF_CONFIG"} & os.environ.keys():
             print_note(deprecation.describe("--engine", "--scheduler", ENGINE_REMOVED_IN))
         setattr(namespace, self.dest, values)
@@ -115,7 +115,7 @@ def read_request(args: argparse.Namespace) -> JobRequest:
         raise UsageError(
             "--price goes with --ledger or --metrics; afterwards, use stoker runs show JOB --price 3.20/h"
         )
-    # Before the program: after `-nn 2`, that would be 2.
+    # Parsed before the program: after `-nn 2`, that would be 2.
     size = parse_size(args.size) if args.size else None
     target, limits = _read_target(args), _read_limits(args)
     return JobRequest(target, limits, size, args.name, args.ledger)
@@ -125,7 +125,7 @@ def make_scheduler(args: argparse.Namespace, variables: Mapping[str, str]) -> Sc
     """Make the scheduler that the options ask for.
 
     Raises:
-        UsageError: its options make no sense, or it takes no submissions to `--write`.
+        UsageError: the scheduler's options make no sense, or it has no submission to `--write`.
     """
     scheduler = SCHEDULERS[args.scheduler].from_options(args, variables)
     if args.write and not scheduler.takes_submissions:

@@ -1,1 +1,1 @@
-"""What `stoker runs` can do with runs: one module an action; its docstring is its help."""
+"""The actions of `stoker runs`: one module for each, whose docstring is its help."""

@@ -18,7 +18,7 @@ from stoker.units import printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which runs."""
+    """Add the options that say which runs to delete."""
     parser.add_argument("run_ids", metavar="ID", nargs="+", help="a run")
     parser.add_argument(
         "--artifacts", action="store_true", help="also delete the files that only this run made"
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Delete, and say what is gone."""
+    """Delete the runs, and say what was deleted."""
     store = read_store(args)
     asks = not args.yes and sys.stdin.isatty() and sys.stderr.isatty()
     if args.artifacts and not args.yes and not asks:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _confirm(planned: Deletion) -> bool:
-    """Ask on the terminal."""
+    """Ask for confirmation on the terminal."""
     files = "".join(f"\n  {path}" for path in planned.files)
     question = printable(f"Delete run {planned.run} ({planned.name})?") + printable(files, lines=True)
     print_note(f"{question}\n[y/N] ", prefix="", end="")

@@ -14,7 +14,7 @@ from stoker.tracking.store.queries import open_reader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which runs."""
+    """Add the two runs to compare."""
     parser.add_argument("a", metavar="A", help="the run to compare with")
     parser.add_argument("b", metavar="B", help="the other")
     add_json(parser, inherits=True)

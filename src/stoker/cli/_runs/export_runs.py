@@ -13,7 +13,7 @@ from stoker.tracking.store.queries import open_reader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which runs, and to where."""
+    """Add the runs to export, and where they go."""
     parser.add_argument("run_ids", metavar="ID", nargs="*", help="a run (all)")
     parser.add_argument("--mlflow", metavar="URL", help="the http:// URL of MLflow's server")
     parser.add_argument("--experiment", metavar="NAME", default="stoker", help="MLflow's experiment (stoker)")
@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Export, and say what was written."""
+    """Export the runs, and say what was written."""
     if not (args.mlflow or args.tensorboard or args.table):
         raise UsageError("say where to: --mlflow URL, --tensorboard DIR or --table PATH")
     with open_reader(read_store(args)) as reader:

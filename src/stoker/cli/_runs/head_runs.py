@@ -18,12 +18,12 @@ from stoker.tracking.store.queries import open_reader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Who signs it."""
+    """Add the option that says which key signs the head."""
     parser.add_argument("--sign", metavar="KEY", help="the file of the private key to sign it with")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the head."""
     store = read_store(args)
     with open_reader(store) as reader:
         found = reader.audit_head()

@@ -20,14 +20,14 @@ from stoker.tracking.store.importing.imported_run import ImportedRun, import_run
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """From where."""
+    """Add the source to import from."""
     parser.add_argument(
         "source", metavar="SOURCE", nargs="?", default=str(RUNS), help=f"where they are ({RUNS})"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Import, and say how many."""
+    """Import the runs, and say how many there were."""
     store = address.require(read_store_option(args))
     damaged: list[str] = []
     kept = list(import_runs(store, _read_runs(args.source, damaged)))

@@ -18,12 +18,12 @@ from stoker.tracking.store.queries import open_reader
 from stoker.tracking.store.table import flatten, nest_rows, select_rows
 from stoker.units import printable
 
-# Found only in rows of the store and of records alike.
+# A column that only this list has, for runs of the store and for records alike.
 FINDING = "finding"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table; a damaged record is a line that says so."""
+    """Print the table; a damaged record becomes a line that says so."""
     rows = _list_stored_runs(args)
     damaged: list[str] = []
     rows += _list_unstored_records({row["id"] for row in rows}, damaged)
@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
         _print_csv(chosen)
     else:
         columns = args.columns.split(",") if args.columns else None
-        # Any other order is one that was asked for.
+        # Any other order was asked for, so it is kept.
         nested = nest_rows(chosen) if args.sort == "-started" else [(0, row) for row in chosen]
         run_table.show(nested, columns, damaged, filtered=bool(args.where))
     return 0
@@ -51,7 +51,7 @@ def _list_stored_runs(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _list_unstored_records(known: set[str], damaged: list[str]) -> list[dict[str, Any]]:
-    """Records that the store does not have."""
+    """List the records that the store does not have."""
     rows = []
     for run_id in reversed(record_files.ids()):
         if run_id in known:
@@ -82,13 +82,13 @@ def _list_unstored_records(known: set[str], damaged: list[str]) -> list[dict[str
 
 
 def _guess_start(run_id: str) -> float:
-    """When a record without a time was made: ids sort by time."""
+    """Return when a record without a time was made: ids start with the time."""
     digits = "".join(sign for sign in run_id[:15] if sign.isdigit())
     return float(digits or 0) / 1e8
 
 
 def _spell_out_numbers(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace numbers that JSON does not have by words."""
+    """Replace numbers that JSON cannot hold by words."""
     return {
         name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()
@@ -101,6 +101,6 @@ def _print_csv(rows: list[dict[str, Any]]) -> None:
     writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    # A file gets what is in the store; a terminal would obey some of it.
+    # A file gets the text as stored; a terminal would obey some of its characters.
     whole = text.getvalue()
     print_answer(printable(whole, lines=True) if sys.stdout.isatty() else whole, end="")

@@ -17,7 +17,7 @@ from stoker.tracking.store.queries import open_reader
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Which run."""
+    """Add the run to show."""
     parser.add_argument(
         "run_id", metavar="ID", nargs="?", help="the run, or a job of stoker launch (the newest run)"
     )

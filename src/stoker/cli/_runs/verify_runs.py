@@ -22,19 +22,19 @@ from stoker.units import printable
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """What to compare with."""
+    """Add the options that say what to compare the store with."""
     add_anchor(parser)
     add_json(parser, inherits=True)
 
 
 def add_anchor(parser: argparse.ArgumentParser) -> None:
-    """`--head` and `--key`."""
+    """Add `--head` and `--key`."""
     parser.add_argument("--head", metavar="FILE|URL", help="an earlier head that the audit must contain")
     parser.add_argument("--key", metavar="PUBLIC", help="the public key that signed the head, or its file")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Verify, and judge by the exit code."""
+    """Verify the store, and give the verdict as the exit code."""
     if args.key and not args.head:
         raise UsageError("--key says who has signed the head: give --head FILE, too")
     store = read_store(args)

@@ -1,4 +1,4 @@
-"""A traced function of one element as a function of a whole batch, if it provably does the same."""
+"""Turn a traced function of one element into a function of a whole batch, if it provably does the same."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from stoker.tf_internals.types import Nest, StageFunction, Tensor
 
 
 def rewrite_for_batches(wrapper: StageFunction) -> tuple[Callable[..., Nest], list[bool]]:
-    """The function of a map stage for batches of its elements.
+    """Rewrite the function of a map stage for batches of its elements.
 
     Returns:
-        The function, and a list that each trace appends to: whether every operation is exact.
+        The function, and a list to which each trace appends whether every operation is exact.
     """
     concrete = wrapper.function
     exact: list[bool] = []
@@ -42,7 +42,7 @@ def rewrite_for_batches(wrapper: StageFunction) -> tuple[Callable[..., Nest], li
 
 
 def convert_for_batches(wrapper: StageFunction) -> Callable[..., Nest]:
-    """The function of a map stage for batches, by TensorFlow's own conversion, which must not fall back to a loop."""
+    """Convert the function of a map stage for batches as TensorFlow itself does, but without falling back to a loop."""
     concrete = wrapper.function
 
     def map_element(flat: list[Tensor]) -> Nest:
@@ -58,7 +58,7 @@ def convert_for_batches(wrapper: StageFunction) -> Callable[..., Nest]:
 
 
 def has_exact_operations(wrapper: StageFunction) -> bool:
-    """Whether a function has only operations that give the same bits whatever the shape."""
+    """Whether all operations of a function give the same bits for every shape."""
     return all(
         is_exact_cast(tf.as_dtype(node.attr["SrcT"].type), tf.as_dtype(node.attr["DstT"].type))
         if node.op == "Cast"
@@ -68,9 +68,9 @@ def has_exact_operations(wrapper: StageFunction) -> bool:
 
 
 def name_like(original: Callable[..., Nest], function: Callable[..., Nest]) -> Callable[..., Nest]:
-    """The function under the name of another in reports, and without AutoGraph's conversion."""
+    """Return the function under the name of another in reports, and without AutoGraph's conversion."""
     kept = skip_autograph(function)
-    # Not an attribute that types know of.
+    # Types do not know this attribute.
     vars(kept)["__wrapped__"] = original
     return kept
 

@@ -1,6 +1,6 @@
-"""How to write each operation on an element for a batch; `value_rules` has those that work value by value.
+"""Rules that rewrite each operation on an element for a batch; `value_rules` has those that work value by value.
 
-`EXACT` names the operations that compute the same bits whatever the shape: with one rounding per value, or none. The
+`EXACT` names the operations that compute the same bits for every shape, because they round each value at most once. The
 others may differ in the last place between an element and a batch, because TensorFlow computes short and long arrays in
 different ways.
 """
@@ -17,14 +17,14 @@ from stoker.tf_internals.types import Operation, Tensor
 
 
 def _take_first(emitter: Emitter, op: Operation, found: list[GraphValue]) -> GraphValue:
-    """The first argument, which belongs to the element; the others must be the same for all elements."""
+    """Return the first argument, which belongs to the element; the others must be the same for all elements."""
     if any(value.row for value in found[1:]):
         raise NotProven(f"{op.type} with arguments that differ between elements")
     return found[0]
 
 
 def _shift(axis: int) -> int:
-    """An axis after a batch dimension is added; one that counts from the end stays."""
+    """Return an axis after a batch dimension is added; an axis that counts from the end stays."""
     return axis if axis < 0 else axis + 1
 
 
@@ -36,7 +36,7 @@ def _read_static(op: Operation, number: int) -> Array:
 
 
 def _axis_at(number: int, row: int = 0) -> Rule:
-    """The rule of an operation with the row at one place and its axis, or axes, at another."""
+    """Return the rule of an operation with the row at one place and its axis, or axes, at another."""
 
     def rule(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
         if [value.row for value in found] != [place == row for place in range(len(found))]:
@@ -51,7 +51,7 @@ def _axis_at(number: int, row: int = 0) -> Rule:
 
 
 def _attribute_axis(name: str) -> Rule:
-    """The rule of an operation on several tensors along an axis that is an attribute."""
+    """Return the rule of an operation on several tensors along an axis that is an attribute."""
 
     def rule(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
         rows = [emitter.as_row(value) for value in found]
@@ -103,11 +103,11 @@ def _rank(op: Operation) -> int:
 
 
 def _prefix(*prefixes: int | list[int], **attributes: int) -> Rule:
-    """The rule of an operation whose arguments after the row have a value for each dimension.
+    """Return the rule of an operation whose arguments after the row have a value for each dimension.
 
     Args:
         prefixes: by argument, the value for the batch dimension.
-        attributes: of the operation, that change.
+        attributes: the operation's attributes that change.
     """
 
     def rule(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
@@ -144,7 +144,7 @@ def _gather(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Te
         if axis != 0 or dims:
             raise NotProven("GatherV2 from a table along an inner axis")
         return emitter.same(op, [value.tensor for value in found])
-    # Counted from the end, the axes would be those of indices with the batch among them.
+    # Axes counted from the end would belong to indices that include the batch dimension.
     if dims < 0 or (dims and not indices.row):
         raise NotProven("GatherV2 with batch dimensions")
     moved = tf.constant(_shift(axis), found[2].tensor.dtype)
@@ -153,7 +153,7 @@ def _gather(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Te
 
 
 def _shape(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    """The shape of an element, which is the same for all if it is known."""
+    """Return the shape of an element, which is the same for all elements if it is known."""
     shape = found[0].shape
     if not shape.is_fully_defined():
         raise NotProven(f"{op.type} of an unknown shape")
@@ -192,7 +192,7 @@ def _clip(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tens
 
 
 def _call(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    """A call of another function: its graph is rewritten in place."""
+    """Rewrite a call of another function by rewriting that function's graph in place."""
     graph = called_graph(op)
     if graph is None:
         raise NotProven("a call of a function whose graph is not kept")

@@ -13,7 +13,7 @@ from stoker.tf_internals.types import Dataset, Nest
 
 EXACT, LAST_PLACE = "exact", "last-place"
 ALLOWED = (EXACT, LAST_PLACE)
-# Under "last-place": a few roundings, relative to the larger value.
+# With "last-place": a few roundings, relative to the larger value.
 _ROUNDINGS = 32
 # "element", "end" or "error", and the element or the type of the error.
 _Outcome: TypeAlias = tuple[str, Nest]
@@ -22,7 +22,7 @@ _Outcome: TypeAlias = tuple[str, Nest]
 def difference(
     first: Dataset, second: Dataset, elements: int, epochs: int = 2, allow: str = EXACT
 ) -> str | None:
-    """Where the pipelines differ in the first elements of each epoch; None if they do not.
+    """Say where the pipelines differ in the first elements of each epoch; None if they do not.
 
     Both are iterated: pass copies whose state does not matter.
     """
@@ -40,7 +40,7 @@ def difference(
 
 
 def _outcomes(dataset: Dataset, elements: int) -> Iterator[_Outcome]:
-    """What a program gets when it asks for this many elements: elements, then the end or an error."""
+    """Yield what a program gets when it asks for this many elements: elements, then the end or an error."""
     iterator = iter(dataset)
     for _ in range(elements):
         try:
@@ -69,7 +69,7 @@ def _name_outcome(outcome: _Outcome) -> str:
 
 
 def components(element: Nest) -> list[Array]:
-    """The arrays of an element, including those of ragged and sparse tensors."""
+    """Return the arrays of an element, including those of ragged and sparse tensors."""
     flat = tf.nest.flatten(element, expand_composites=True)
     return [np.asarray(one.numpy()) for one in flat if one.dtype not in (tf.variant, tf.resource)]
 
@@ -86,7 +86,7 @@ def _is_same(left: Array, right: Array, allow: str) -> bool:
 
 
 def size(element: Nest) -> int:
-    """The bytes of one element; text counts its characters and TensorFlow's handles."""
+    """Return the bytes of one element; text counts its characters and TensorFlow's handles."""
     total = 0
     for one in components(element):
         total += sum(len(text) + 24 for text in one.ravel()) if one.dtype == object else one.nbytes

@@ -34,15 +34,15 @@ _HARMLESS = frozenset(
 
 @dataclass
 class Effects:
-    """The effects of one traced function, and of all it calls.
+    """The effects of one traced function, and of all functions that it calls.
 
     Attributes:
-        python: it runs Python code.
-        random: it draws random numbers that its arguments do not determine.
-        unseeded: it draws random numbers that no seed determines, either.
-        variables: it reads or changes variables.
-        changes_variables: it changes variables.
-        mutable_tables: it reads a lookup table that may change.
+        python: whether it runs Python code.
+        random: whether it draws random numbers that its arguments do not determine.
+        unseeded: whether it draws random numbers that no seed determines, either.
+        variables: whether it reads or changes variables.
+        changes_variables: whether it changes variables.
+        mutable_tables: whether it reads a lookup table that may change.
         lasting: operations with other lasting effects.
     """
 
@@ -56,7 +56,7 @@ class Effects:
 
     @property
     def why_not_pure(self) -> str | None:
-        """Why the result is not a function of the arguments alone; None if it is."""
+        """Why the result is not determined by the arguments alone; None if it is."""
         if self.lasting:
             return f"it has effects of its own ({', '.join(sorted(set(self.lasting)))})"
         for holds, why in (
@@ -71,7 +71,7 @@ class Effects:
 
 
 def find_effects(wrapper: StageFunction) -> Effects:
-    """The effects of a stage's function."""
+    """Return the effects of a stage's function."""
     found = Effects()
     lookups = False
     for node in nodes(wrapper.function.graph):
@@ -97,12 +97,12 @@ def find_effects(wrapper: StageFunction) -> Effects:
 
 
 def variables(wrapper: StageFunction) -> list[Variable]:
-    """The variables a function captures."""
+    """List the variables that a function captures."""
     return list(wrapper.function.graph.variables)
 
 
 def nodes(graph: Graph) -> Iterator[ProtoMessage]:
-    """Every node of a graph and of the functions in its library."""
+    """Yield every node of a graph and of the functions in its library."""
     definition = graph.as_graph_def()
     yield from definition.node
     for function in definition.library.function:
@@ -119,7 +119,7 @@ def _is_seeded(node: ProtoMessage) -> bool:
 
 
 def _is_immutable(handle: Tensor) -> bool:
-    """Whether a resource is a table that is filled once, which only its Python object knows."""
+    """Whether a resource is a table that is filled only once, which only its Python object knows."""
     for holder in gc.get_referrers(handle):
         owners = gc.get_referrers(holder) if isinstance(holder, dict) else [holder]
         if any(graphs.is_filled_once(owner) for owner in owners):

@@ -1,4 +1,4 @@
-"""Rewriting the graph of a function with a leading batch dimension on everything that belongs to an element.
+"""Rewrite the graph of a function with a leading batch dimension for everything that belongs to an element.
 
 A tensor that belongs to the element gets a batch dimension in the new graph; any other tensor stays as it is. An
 operation on tensors of the element needs a rule (`batching_rules`) that writes it for a batch.
@@ -15,7 +15,7 @@ from stoker.tf_internals.types import Graph, Operation, ProtoMessage, Tensor, Te
 
 
 class NotProven(Exception):
-    """Why a function of an element cannot be proven to do the same to a batch."""
+    """The reason why a function of an element cannot be proven to do the same to a batch."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,9 @@ class GraphValue:
     """A tensor of the new graph.
 
     Attributes:
-        tensor: with a leading batch dimension if it belongs to the element.
+        tensor: the tensor, with a leading batch dimension if it belongs to the element.
         row: whether it belongs to the element.
-        shape: of the tensor in the old graph.
+        shape: the shape of the tensor in the old graph.
     """
 
     tensor: Tensor
@@ -59,7 +59,7 @@ class Emitter:
         self.exact = True
 
     def run(self, graph: Graph, given: list[GraphValue]) -> list[GraphValue]:
-        """The outputs of a graph for these inputs, captured ones included."""
+        """Return the outputs of a graph for these inputs, which include captured ones."""
         values = {source.ref(): value for source, value in zip(graph.inputs, given, strict=True)}
         for op in graph.get_operations():
             if op.type in ("Placeholder", "NoOp"):
@@ -74,7 +74,7 @@ class Emitter:
         return [values[one.ref()] for one in graph.outputs]
 
     def same(self, op: Operation, tensors: list[Tensor], **attributes: int | list[int]) -> list[Tensor]:
-        """The same operation on other tensors."""
+        """Apply the same operation to other tensors."""
         attrs = {name: value for name, value in op.node_def.attr.items() if not name.startswith("_")}
         for name, value in attributes.items():
             attrs[name] = _attribute(value)
@@ -85,19 +85,19 @@ class Emitter:
         return list(made.outputs)
 
     def as_row(self, value: GraphValue) -> Tensor:
-        """The tensor with a batch dimension, repeated if it did not belong to the element."""
+        """Return the tensor with a batch dimension, repeated if it did not belong to the element."""
         if value.row:
             return value.tensor
         shape = tf.concat([[self.batch], tf.shape(value.tensor)], 0)
         return tf.broadcast_to(value.tensor[tf.newaxis], shape)
 
     def align(self, values: list[GraphValue]) -> list[Tensor]:
-        """Tensors whose dimensions line up for broadcasting, as those of the elements did."""
+        """Return tensors whose dimensions line up for broadcasting, as those of the elements did."""
         rank = max(value.rank for value in values)
         return [self.widen(value, rank) if value.row else value.tensor for value in values]
 
     def widen(self, value: GraphValue, rank: int) -> Tensor:
-        """A tensor of elements with dimensions of one after the batch, up to this rank of an element."""
+        """Return a tensor of elements with dimensions of one after the batch, up to this rank of an element."""
         missing = rank - value.rank
         if not missing:
             return value.tensor
@@ -112,7 +112,7 @@ def _value(tensor: Tensor, row: bool, shape: TensorShape) -> GraphValue:
 
 
 def may_round(rule: Rule) -> Rule:
-    """The rule of an operation that may round floats differently in a batch."""
+    """Mark the rule of an operation that may round floats differently in a batch."""
 
     def note(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
         if not op.inputs[0].dtype.is_integer:
@@ -123,7 +123,7 @@ def may_round(rule: Rule) -> Rule:
 
 
 def _attribute(value: int | list[int]) -> ProtoMessage:
-    """A Python value as a node's attribute."""
+    """Return a Python value as a node's attribute."""
     made = tf.compat.v1.AttrValue()
     if isinstance(value, int):
         made.i = value

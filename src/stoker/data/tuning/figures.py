@@ -1,4 +1,4 @@
-"""The report of the tuner: the tree of stages, the changes that were kept, what was left alone and why.
+"""The report of the tuner: the tree of stages, the changes that were kept, what was left alone, and why.
 
 `TuningReport.as_json` is a contract: fields are added, never renamed.
 """
@@ -17,15 +17,15 @@ class StageFigures:
     """One stage of a pipeline, measured in one serial pass.
 
     Attributes:
-        stage: what it is, in a few words.
+        stage: a description of the stage in a few words.
         parallel_calls: how many calls at a time the program asked for; None if it did not.
         elements_per_s: how many elements it made per second.
-        alone_per_s: how many it could make on one core if all else cost nothing.
+        alone_per_s: how many it could make on one core if everything else cost nothing.
         core: the share of a core it took.
         element_bytes: the size of an element.
         inputs: the stages it reads.
 
-    What TensorFlow does not tell is None.
+    Values that TensorFlow does not give are None.
     """
 
     stage: str
@@ -92,11 +92,11 @@ class TuningReport:
         return self.after / self.before if self.before and self.after else 1.0
 
     def as_json(self) -> dict[str, Any]:
-        """The report for other programs."""
+        """Return the report for other programs."""
         return {"schema": 1, "gain": self.gain, **dataclasses.asdict(self)}
 
     def row(self) -> TuningRow:
-        """The report as the record of a run keeps it, and as it is shown."""
+        """Return the report in the form in which it is recorded with a run, and shown."""
         return TuningRow(
             before=self.before,
             after=self.after,
@@ -111,7 +111,7 @@ class TuningReport:
 
 
 def _flatten(top: StageFigures | None, depth: int = 0) -> list[TunedStage]:
-    """The stages from the last down; only the inputs of a stage with several are indented."""
+    """Return the stages from the last down. Inputs are indented only if a stage has several."""
     if top is None:
         return []
     fields = {name: value for name, value in vars(top).items() if name != "inputs"}

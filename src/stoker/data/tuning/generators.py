@@ -1,4 +1,4 @@
-"""`from_generator` read in chunks: one call into Python for many rows instead of one for each.
+"""Read `from_generator` in chunks: one call into Python for many rows instead of one for each.
 
 The user's generator is found in the closures that `from_generator` builds. A chunk converts each row at once, by
 TensorFlow's rules, so that a generator may reuse its arrays. A value that does not fit goes through TensorFlow's own
@@ -25,13 +25,13 @@ _MOST_ROWS = 1024
 _MOST_BYTES = 4 << 20
 
 
-# What a generator yields, before TensorFlow converts it.
+# A value that a generator yields, before TensorFlow converts it.
 _Given: TypeAlias = Any
 
 
 @dataclass(frozen=True)
 class GeneratorSource:
-    """What a `from_generator` stage was made of."""
+    """The parts from which a `from_generator` stage was made."""
 
     generator: Callable[..., Iterable[_Given]]
     args: tuple[Tensor, ...]
@@ -44,7 +44,7 @@ class GeneratorSource:
 
 
 def source(dataset: Dataset) -> GeneratorSource | None:
-    """The source of a `from_generator` stage; None if TensorFlow builds it in an unknown way."""
+    """Return the source of a `from_generator` stage; None if TensorFlow builds it in an unknown way."""
     function = _cells(datasets.python_function(datasets.map_function(dataset)))
     begin = _cells(function.get("get_iterator_id_fn"))
     state = begin.get("generator_state")
@@ -60,31 +60,31 @@ def _cells(function: Callable[..., Nest] | None) -> Mapping[str, Any]:
 
 
 def does_start_anew(found: GeneratorSource) -> bool:
-    """Whether each call of the generator starts again: one that returns the same iterator can be read only once."""
+    """Whether each call of the generator starts again; one that returns the same iterator can be read only once."""
     args = [arg.numpy() for arg in found.args]
     first, second = iter(found.generator(*args)), iter(found.generator(*args))
     return first is not second
 
 
 def make_plain(found: GeneratorSource) -> Dataset:
-    """The rows as `from_generator` gives them."""
+    """Return the rows as `from_generator` gives them."""
     return tf.data.Dataset.from_generator(
         found.generator, output_signature=found.signature, args=found.args or None
     )
 
 
 def is_chunked(found: GeneratorSource) -> bool:
-    """Whether this is a generator of chunks that was made here."""
+    """Whether this is a generator of chunks that this module made."""
     return getattr(found.generator, "__qualname__", "").startswith(f"{_dataset.__qualname__}.")
 
 
 def rows(found: GeneratorSource) -> Dataset:
-    """The rows one by one, read in chunks."""
+    """Return the rows one by one, read in chunks."""
     return unbatch_dense(_dataset(found, 1, _limit_rows(found), whole=False))
 
 
 def batches(found: GeneratorSource, batch_size: int, drop_remainder: bool, ahead: bool = True) -> Dataset:
-    """The rows in batches: a chunk holds one batch or, if the generator may run ahead, a growing number of batches."""
+    """Return the rows in batches. A chunk holds one batch, or a growing number if the generator may run ahead."""
     most = max(batch_size, _limit_rows(found) // batch_size * batch_size) if ahead else batch_size
     chunks = _dataset(found, batch_size, most, whole=True)
     return chunks.rebatch(batch_size, drop_remainder=drop_remainder)
@@ -95,13 +95,13 @@ def _limit_rows(found: GeneratorSource) -> int:
 
 
 def _dataset(found: GeneratorSource, least: int, most: int, whole: bool) -> Dataset:
-    """Chunks of `least` rows, then of ever more, up to `most`.
+    """Return chunks of `least` rows, then of more and more rows, up to `most`.
 
     Args:
         found: the generator.
-        least: rows in the first chunk.
-        most: rows in the largest chunk.
-        whole: `least` is the size of a batch, and a batch that fails gives none of its rows.
+        least: the number of rows in the first chunk.
+        most: the number of rows in the largest chunk.
+        whole: whether `least` is the size of a batch, and a batch that fails gives none of its rows.
     """
 
     def generate_chunks(*args: Array) -> Iterator[Nest]:
@@ -130,7 +130,7 @@ def _sizes(least: int, most: int) -> Iterator[int]:
 def _fill_chunks(
     rows: Iterator[_Given], signature: Nest, sizes: Iterator[int]
 ) -> Iterator[tuple[int, Exception | None, list[Array]]]:
-    """Chunk after chunk: its number of rows, the error that ended it early, its columns."""
+    """Yield each chunk: its number of rows, the error that ended it early, its columns."""
     specs = nest.flatten(signature)
     flat = _flattener(signature)
     for size in sizes:
@@ -165,7 +165,7 @@ class _Component:
         self._array: Array | None = np.empty((size, *self._shape), self._dtype) if self._shape else None
 
     def add(self, value: _Given, place: int) -> None:
-        """Copy a value: the generator may change its arrays afterwards."""
+        """Copy a value, because the generator may change its arrays afterwards."""
         if self._array is None:
             self._scalars.append(value if self._fits(value) else self._convert(value)[()])
             return
@@ -174,7 +174,7 @@ class _Component:
         self._array[place] = value
 
     def _convert(self, value: _Given) -> Array:
-        """The value as TensorFlow converts it, or TensorFlow's error."""
+        """Return the value as TensorFlow converts it, or raise TensorFlow's error."""
         try:
             array: Array = convert_row(value, self._dtype)
         except (TypeError, ValueError) as error:
@@ -195,14 +195,14 @@ class _Component:
         return array
 
     def array(self, length: int) -> Array:
-        """The first rows."""
+        """Return the first rows."""
         if self._array is None:
             return np.asarray(self._scalars[:length], self._dtype)
         return self._array[:length]
 
 
 def _make_fit_test(dtype: np.dtype[np.generic]) -> Callable[[_Given], bool]:
-    """Make a test for scalars that NumPy converts the same way in a list as alone, without failing."""
+    """Return a test for scalars that NumPy converts in a list as it does alone, without failing."""
     if dtype.kind == "f":
         return lambda value: type(value) is float
     if dtype.kind in "iu":
@@ -216,7 +216,7 @@ def _make_fit_test(dtype: np.dtype[np.generic]) -> Callable[[_Given], bool]:
 
 
 def _flattener(signature: Nest) -> Callable[[_Given], Iterable[_Given]]:
-    """A function that takes a row apart: fast if the row is as expected, otherwise by TensorFlow's rules."""
+    """Return a function that takes a row apart: fast if the row is as expected, otherwise by TensorFlow's rules."""
     types = nest.map_structure(lambda spec: spec.dtype, signature)
 
     def flatten_slowly(row: _Given) -> list[_Given]:

@@ -1,4 +1,4 @@
-"""How many elements per second a pipeline gives, and which of two is faster: timed in turn, by the median round."""
+"""Measure how many elements per second a pipeline gives, and which of two is faster: timed in turn, by median round."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Step = Callable[[Nest], object]
 BEYOND_DOUBT = 2.0
 # A gain this clear is worth more processor time per element; a smaller one is not.
 _CLEAR, _NOT_DEARER = 1.3, 0.95
-# How much longer the rounds of the final measurement are: it predicts the rate for hours.
+# How much longer the rounds of the final measurement are, as it predicts the rate for hours.
 _LONGER = 1.5
 
 
@@ -31,18 +31,18 @@ class Rate:
 
 @dataclass(frozen=True)
 class Race:
-    """Two pipelines timed in turn, round by round."""
+    """The result of timing two pipelines in turn, round by round."""
 
     rounds: tuple[tuple[Rate, Rate], ...]
 
     @property
     def first(self) -> float | None:
-        """The median rate of the first, by the clock."""
+        """The median rate of the first pipeline, by the clock."""
         return self._median(lambda both: both[0].per_s)
 
     @property
     def second(self) -> float | None:
-        """The median rate of the second, by the clock."""
+        """The median rate of the second pipeline, by the clock."""
         return self._median(lambda both: both[1].per_s)
 
     @property
@@ -54,9 +54,10 @@ class Race:
         return statistics.median(map(rate, self.rounds)) if self.rounds else None
 
     def is_faster(self, gain: float) -> bool:
-        """Whether the second is this much faster, beyond noise.
+        """Whether the second pipeline is this much faster, beyond noise.
 
-        Either beyond doubt; or in every round, by that much in the median, and not by keeping more cores busy.
+        It is if it is faster beyond doubt; or if it is faster in every round, by that much in the median, and not just
+        by keeping more cores busy.
         """
         ratios = [other.per_s / one.per_s for one, other in self.rounds]
         if not ratios or min(ratios) > BEYOND_DOUBT:
@@ -71,7 +72,7 @@ class Timing:
     """How long and how often to time.
 
     Attributes:
-        seconds: per round of one pipeline.
+        seconds: the seconds per round of one pipeline.
         rounds: how often the two pipelines are timed in turn.
         gain: how much faster the new pipeline must be.
         step: what the consumer does with an element; None takes the next one at once.
@@ -83,7 +84,7 @@ class Timing:
     step: Step | None = None
 
     def rate(self, dataset: Dataset) -> Rate | None:
-        """The rate of a pipeline after its first element; None if it has only one."""
+        """Return the rate of a pipeline after its first element; None if it has only one."""
         running = _Running(dataset, self.step)
         running.first()
         return running.measure(self.seconds)
@@ -102,10 +103,10 @@ class Timing:
         return Race(tuple(rounds))
 
     def race_steadily(self, first: Dataset, second: Dataset) -> Race:
-        """Time two pipelines that keep running, as in training: the rates that a program will see.
+        """Time two pipelines that keep running, as in training, to get the rates that a program will see.
 
-        Each runs for one round before the first that counts: then its buffers are full, and tf.data has chosen its
-        parallelism.
+        Each runs for one round before the first round that counts, so that its buffers are full and tf.data has chosen
+        its parallelism.
         """
         both = _Running(first, self.step), _Running(second, self.step)
         for running in both:
@@ -149,14 +150,14 @@ class _Running:
 
 
 def repeat_endlessly(dataset: Dataset) -> Dataset:
-    """The pipeline over and over, so that a short one can be timed long enough."""
+    """Repeat the pipeline endlessly, so that a short one can be timed long enough."""
     if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
         return dataset
     return dataset.repeat()
 
 
 def make_consumer(step: Step | float | None) -> Step | None:
-    """The function that takes an element; made here if the caller gave a number of elements per second.
+    """Return the function that takes an element. If the caller gave a number of elements per second, make one.
 
     Raises:
         ArgumentError: the step is neither.
@@ -172,7 +173,7 @@ def make_consumer(step: Step | float | None) -> Step | None:
 
 
 def step_rate(step: Step, dataset: Dataset, seconds: float) -> float | None:
-    """How many elements per second the step takes, measured on the first element; None if there is none."""
+    """Return how many elements per second the step takes, measured on the first element; None if there is none."""
     for element in dataset:
         # The first call may trace a function.
         step(element)

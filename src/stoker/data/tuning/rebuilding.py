@@ -1,7 +1,7 @@
-"""A pipeline rebuilt, stage by stage, from what its Python objects have kept.
+"""Rebuild a pipeline, stage by stage, from what its Python objects have kept.
 
 The new stages get the same traced functions: the same graphs, captures and seeds. A stage that is not listed below
-cannot be rebuilt reliably, and a pipeline that has one is left alone.
+cannot be rebuilt reliably, so a pipeline with such a stage is left alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stoker.tf_internals import datasets
 from stoker.tf_internals.pipelines import functions_reused, nest, shuffle_like
 from stoker.tf_internals.types import Dataset, TensorLike
 
-# Sources that give the same every time and have no state: they are reused.
+# Sources without state that give the same every time: they are reused.
 SOURCES = frozenset(
     {"TensorSlice", "Tensor", "Range", "TextLine", "TFRecord", "FixedLengthRecord", "SparseTensorSlice"}
 )
@@ -40,7 +40,7 @@ class CannotRebuild(Exception):
 
 
 def renew(root: Dataset, visit: Visit | None = None) -> Dataset:
-    """The same pipeline without the state of earlier iterators: shuffles at their first epoch, caches empty.
+    """Return the same pipeline without the state of earlier iterators: shuffles at their first epoch, caches empty.
 
     Args:
         root: the last stage.
@@ -55,7 +55,9 @@ def renew(root: Dataset, visit: Visit | None = None) -> Dataset:
 
 
 def make_comparable(root: Dataset) -> Dataset:
-    """A renewed pipeline with a fixed order: shuffles without a seed get one, and parallel stages keep their order."""
+    """Return a renewed pipeline in a fixed order: shuffles without a seed get one, and parallel stages keep their
+    order.
+    """
 
     def visit(stage: Dataset, new_inputs: list[Dataset]) -> Dataset | None:
         if stages.kind(stage) == "Shuffle" and seeds(stage) == (0, 0):
@@ -70,7 +72,7 @@ def make_comparable(root: Dataset) -> Dataset:
 
 
 def replace_stage(root: Dataset, old: Dataset, new: Dataset) -> Dataset:
-    """The pipeline with one stage, and all below it, replaced."""
+    """Return the pipeline with one stage, and all stages below it, replaced."""
     made: dict[int, Dataset] = {}
     for stage in stages.list_stages(root):
         before = stages.inputs(stage)
@@ -85,10 +87,10 @@ def replace_stage(root: Dataset, old: Dataset, new: Dataset) -> Dataset:
 
 
 def rebuild(stage: Dataset, new_inputs: list[Dataset], **changes: object) -> Dataset:
-    """The stage on other inputs, with some arguments changed.
+    """Return the stage on other inputs, with some arguments changed.
 
     Raises:
-        CannotRebuild: it has not kept its arguments.
+        CannotRebuild: the stage has not kept its arguments.
     """
     kind = stages.kind(stage)
     if kind in SOURCES or _is_counter(stage):
@@ -111,7 +113,7 @@ def rebuild(stage: Dataset, new_inputs: list[Dataset], **changes: object) -> Dat
 
 
 def arguments_of(stage: Dataset) -> dict[str, TensorLike]:
-    """The arguments a stage was made with, without its input."""
+    """Return the arguments with which a stage was made, without its input."""
     found: dict[str, TensorLike] = {}
     for argument in list(inspect.signature(type(stage).__init__).parameters)[1:]:
         if argument in _LEFT_OUT:
@@ -119,7 +121,7 @@ def arguments_of(stage: Dataset) -> dict[str, TensorLike]:
         if argument == "deterministic":
             found[argument] = _DETERMINISTIC[_deterministic(stage)]
         elif argument == "padding_values":
-            # As Python numbers they would have another type.
+            # Python numbers would have another type.
             found[argument] = datasets.argument(stage, argument)
         elif datasets.has_argument(stage, argument):
             found[argument] = stages.constant(datasets.argument(stage, argument))
@@ -129,7 +131,7 @@ def arguments_of(stage: Dataset) -> dict[str, TensorLike]:
 
 
 def _check_source(stage: Dataset) -> None:
-    """A reader keeps the pipeline that gives it file names, if there is one: it must have no state."""
+    """Check a reader, which keeps the pipeline that gives it file names, if there is one: it must have no state."""
     names = datasets.argument(stage, "filenames", None)
     behind = stages.inputs(stage) + ([names] if isinstance(names, tf.data.Dataset) else [])
     for one in behind:
@@ -141,7 +143,7 @@ def _is_counter(stage: Dataset) -> bool:
     """Whether this is the source of numbers that `enumerate` zips with its input."""
     if stages.kind(stage) != "Variant" or stage.element_spec != tf.TensorSpec([], tf.int64):
         return False
-    # It counts without end. This is checked first: the graph of anything else might be large.
+    # Such a source counts without end. This is checked first, as the graph of any other source might be large.
     if int(stage.cardinality()) != tf.data.INFINITE_CARDINALITY:
         return False
     operations = {node.op for node in datasets.graph_of(stage).node}
@@ -151,7 +153,7 @@ def _is_counter(stage: Dataset) -> bool:
 def _deterministic(stage: Dataset) -> str:
     if datasets.has_argument(stage, "deterministic"):
         return str(datasets.argument(stage, "deterministic"))
-    # A parallel interleave keeps this only in the graph.
+    # Only the graph of a parallel interleave keeps this.
     graph = datasets.graph_of(stage)
     (last,) = (node for node in graph.node if node.op == "_Retval")
     by_name = {node.name: node for node in graph.node}
@@ -159,5 +161,5 @@ def _deterministic(stage: Dataset) -> str:
 
 
 def seeds(shuffle: Dataset) -> tuple[int, int]:
-    """The two seeds of a shuffle; (0, 0) if it has none."""
+    """Return the two seeds of a shuffle; (0, 0) if it has none."""
     return int(datasets.argument(shuffle, "seed")), int(datasets.argument(shuffle, "seed2"))

@@ -1,7 +1,8 @@
-"""What each stage of a pipeline costs in one serial pass, by tf.data's own accounts.
+"""Measure what each stage of a pipeline costs in one serial pass, by tf.data's own accounts.
 
-These accounts leave out the calling of functions. The processor time of the pass tells how much that is in all. It is
-divided among the stages that call functions, by the number of calls, so that the stages add up to the measured time.
+These accounts leave out the time that function calls take. The processor time of the pass shows how much that is in
+total. It is divided among the stages that call functions, by the number of calls, so that the stages add up to the
+measured time.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ _CALLING = ("Map", "ParallelMap", "Filter", "FlatMap", "Interleave", "ParallelIn
 
 
 def measure_stages(pipeline: Dataset, seconds: float) -> StageFigures:
-    """The tree of the stages, with what could be measured."""
+    """Return the tree of the stages, with everything that could be measured."""
     model = tf.data.experimental.get_model_proto
     options = tf.data.Options()
     options.experimental_optimization.apply_default_optimizations = False
     options.autotune.enabled = True
     iterator = iter(repeat_endlessly(renew(pipeline)).with_options(options))
-    # The first elements pay for what happens once: preparing functions, filling buffers.
+    # The first elements pay for work that happens once: preparing functions, filling buffers.
     if not _take(iterator, 0.0) or not _take(iterator, seconds / 2):
         return _tree(pipeline, None, _Accounts({}, {}, 0.0))
     before = model(iterator).nodes
@@ -39,13 +40,13 @@ def measure_stages(pipeline: Dataset, seconds: float) -> StageFigures:
     own = _add_calls(nodes, cpu - count * _cost_of_next())
     top = nodes[books.output]
     for _ in range(2 if repeat_endlessly(pipeline) is not pipeline else 1):
-        # The iterator's own root, and the repeat that was added to time it.
+        # Skip the iterator's own root, and the repeat that was added to time it.
         top = nodes[top.inputs[0]]
     return _tree(pipeline, top, _Accounts(nodes, own, wall))
 
 
 def _take(iterator: DatasetIterator, seconds: float) -> int:
-    """Take elements for this many seconds, at least one; return how many there were."""
+    """Take elements for this many seconds, at least one. Return how many there were."""
     begin, count = time.perf_counter(), 0
     for _ in iterator:
         count += 1
@@ -56,7 +57,7 @@ def _take(iterator: DatasetIterator, seconds: float) -> int:
 
 @dataclass(frozen=True)
 class _Node:
-    """tf.data's accounts of a stage for the time of the measurement."""
+    """tf.data's accounts of a stage during the measurement."""
 
     id: int
     name: str
@@ -75,7 +76,7 @@ class _Accounts:
     wall: float
 
     def total(self, node: _Node) -> float:
-        """The seconds of a node and of all below it."""
+        """Return the seconds of a node and of all nodes below it."""
         return self.own[node.id] + sum(self.total(self.nodes[number]) for number in node.inputs)
 
 
@@ -86,7 +87,7 @@ def _subtract(now: ProtoMessage, before: ProtoMessage | None) -> _Node:
 
 
 def _add_calls(nodes: dict[int, _Node], cpu: float) -> dict[int, float]:
-    """The seconds of each node: what tf.data saw, and its share of what tf.data did not see."""
+    """Return the seconds of each node: those that tf.data saw, and its share of those that tf.data did not see."""
     seen = {number: node.processing_time / 1e9 for number, node in nodes.items()}
     calls = {n: node.num_elements for n, node in nodes.items() if node.name.startswith(_CALLING)}
     missing = max(0.0, cpu - sum(seen.values()))
@@ -107,7 +108,7 @@ def _tree(stage: Dataset, node: _Node | None, books: _Accounts) -> StageFigures:
     )
     if node is None or not node.num_elements:
         return StageFigures(stages.describe(stage), given, inputs=inputs)
-    # What the functions of a stage read is the stage's own work.
+    # What a stage's functions read is the stage's own work.
     spent = books.own[node.id] + sum(books.total(one) for one in nodes[len(below) :])
     return StageFigures(
         stages.describe(stage),
@@ -121,14 +122,14 @@ def _tree(stage: Dataset, node: _Node | None, books: _Accounts) -> StageFigures:
 
 
 def _match(stage: Dataset, node: _Node | None, books: _Accounts) -> _Node | None:
-    """The node of a stage; some stages, such as a cache, run as two nodes."""
+    """Return the node of a stage; some stages, such as a cache, run as two nodes."""
     while node is not None and stages.kind(stage) not in node.name:
         node = books.nodes[node.inputs[0]] if len(node.inputs) == 1 else None
     return node
 
 
 def _cost_of_next() -> float:
-    """The processor seconds that Python takes to ask for an element."""
+    """Return the processor seconds that Python takes to ask for an element."""
     begin, count = time.process_time(), 0
     for _ in tf.data.Dataset.range(200):
         count += 1

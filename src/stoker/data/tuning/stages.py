@@ -34,12 +34,12 @@ _SHOWN_ARGUMENTS = (
 
 
 def kind(dataset: Dataset) -> str:
-    """The bare class name of a stage: `ParallelMap`, `Batch`, `TensorSlice`."""
+    """Return the bare class name of a stage: `ParallelMap`, `Batch`, `TensorSlice`."""
     return re.sub(r"Dataset(V\d)?$", "", type(dataset).__name__.lstrip("_"))
 
 
 def list_stages(dataset: Dataset) -> Iterator[Dataset]:
-    """A stage and all stages that it reads, each once, sources first."""
+    """Yield a stage and all stages that it reads, each once, sources first."""
     seen: set[int] = set()
 
     def visit(one: Dataset) -> Iterator[Dataset]:
@@ -62,7 +62,7 @@ def is_generator(dataset: Dataset) -> bool:
 
 
 def name(dataset: Dataset) -> str:
-    """The method that made it: `map`, `batch`, `from_generator`."""
+    """Return the method that made the stage: `map`, `batch`, `from_generator`."""
     if is_generator(dataset):
         return "from_generator"
     plain = kind(dataset)
@@ -73,7 +73,7 @@ def name(dataset: Dataset) -> str:
 
 
 def arguments(dataset: Dataset) -> dict[str, int | str]:
-    """The arguments worth showing; -1 is shown as AUTOTUNE."""
+    """Return the arguments worth showing; -1 is shown as AUTOTUNE."""
     found: dict[str, int | str] = {}
     for argument in _SHOWN_ARGUMENTS:
         value = constant(datasets.argument(dataset, argument, None))
@@ -85,14 +85,14 @@ def arguments(dataset: Dataset) -> dict[str, int | str]:
 
 
 def constant(value: TensorLike) -> TensorLike:
-    """A Python number if TensorFlow keeps one as an eager scalar; anything else unchanged."""
+    """Return a Python number if TensorFlow keeps one as an eager scalar; return anything else unchanged."""
     if not isinstance(value, tf.Tensor) or not hasattr(value, "numpy") or value.shape.rank != 0:
         return value
     return value.numpy().item() if value.dtype.is_integer or value.dtype.is_bool else value
 
 
 def function_site(dataset: Dataset) -> str | None:
-    """`scale at train.py:12`: the user's function of a stage; None if it has none."""
+    """Name the user's function of a stage, as in `scale at train.py:12`; None if it has none."""
     wrapper = datasets.map_function(dataset)
     if wrapper is None:
         return None
@@ -111,7 +111,7 @@ def function_site(dataset: Dataset) -> str | None:
 
 
 def describe(dataset: Dataset) -> str:
-    """`map(scale at train.py:12)`, `batch(32)`: a stage in a few words."""
+    """Describe a stage in a few words: `map(scale at train.py:12)`, `batch(32)`."""
     given = arguments(dataset)
     site = function_site(dataset)
     words = [site] if site else []

@@ -1,4 +1,4 @@
-"""`stoker.tune`: a tf.data pipeline as fast as the machine allows, without changing a value."""
+"""`stoker.tune`: make a tf.data pipeline as fast as the machine allows, without changing a value."""
 
 from __future__ import annotations
 
@@ -97,13 +97,13 @@ class Judge(Protocol):
     """Decides which changes to keep."""
 
     def better(self, change: PipelineChange, pipeline: Dataset) -> KeptChange | None:
-        """The change with its figures; None if it is not worth keeping."""
+        """Return the change with its figures; None if it is not worth keeping."""
 
     def measure(self, report: TuningReport, pipeline: Dataset, tuned: Dataset) -> bool:
-        """Fill in the figures of both pipelines; whether all changes together are faster."""
+        """Fill in the figures of both pipelines. Return whether all changes together are faster."""
 
     def enough(self, report: TuningReport, pipeline: Dataset) -> bool:
-        """Whether the pipeline needs no tuning."""
+        """Return whether the pipeline needs no tuning."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class TimedJudge:
 
 
 def tune_pipeline(ds: Dataset, request: TuningRequest, judge: Judge) -> tuple[Dataset, TuningReport]:
-    """The tuned pipeline and the report; `ds` itself if nothing helped."""
+    """Return the tuned pipeline and the report; `ds` itself if nothing helped."""
     report = TuningReport(rows_per_element=_rows(ds))
     why = _explain_untouchable(ds)
     if why:
@@ -181,7 +181,7 @@ def _try_changes(original: Dataset, request: TuningRequest, judge: Judge, report
             if isinstance(found, LeftAlone):
                 report.left.append(found)
                 continue
-            # The current pipeline equals the original; comparing with it is enough, and faster.
+            # The current pipeline equals the original, so comparing with it is enough, and faster.
             differs = _difference(found, current if repeats else None, elements, request.allow)
             kept = None if differs else judge.better(found, current)
             if kept is not None:
@@ -211,12 +211,12 @@ def _first_line(error: tf.errors.OpError) -> str:
 
 
 def _difference(change: PipelineChange, pipeline: Dataset | None, elements: int, allow: str) -> str | None:
-    """Where the change alters elements: in the changed piece, then in the whole pipeline if it is repeatable."""
+    """Say where the change alters elements: in the changed piece, then in the whole pipeline if it is repeatable."""
     found = None
     if change.pieces is not None:
         found = comparing.difference(*change.pieces, elements, allow=allow)
     if found is None and pipeline is not None:
-        # A new iterator over a repeated shuffle continues where the old one was, which may have read ahead.
+        # After a repeated shuffle, a new iterator continues where the old one was, which may have read ahead.
         repeated = any(stages.kind(stage) == "Repeat" for stage in stages.list_stages(pipeline))
         epochs, length = (1, 2 * elements) if repeated else (2, elements)
         pair = make_comparable(pipeline), make_comparable(change.pipeline)
@@ -239,7 +239,7 @@ def _repeats_itself(pipeline: Dataset, elements: int) -> bool:
 
 
 def _explain_untouchable(ds: Dataset) -> str | None:
-    """Why a pipeline must not be run, not even to measure it; None if it may be."""
+    """Say why a pipeline must not be run, not even to measure it; None if it may be."""
     for stage in stages.list_stages(ds):
         if type(stage).__module__.startswith("stoker."):
             return "it comes from stoker.data, which is fast already"
@@ -260,7 +260,7 @@ def _explain_untouchable(ds: Dataset) -> str | None:
 
 @contextlib.contextmanager
 def _restore_variables(ds: Dataset) -> Iterator[None]:
-    """Afterwards restore the variables that functions change, such as the state of a random generator."""
+    """Restore the variables that functions change, such as the state of a random generator, after the block."""
     functions = [function for stage in stages.list_stages(ds) for function in stages.functions(stage)]
     changing = [function for function in functions if effects.find_effects(function).changes_variables]
     kept = [(variable, tf.identity(variable)) for one in changing for variable in effects.variables(one)]
@@ -272,7 +272,7 @@ def _restore_variables(ds: Dataset) -> Iterator[None]:
 
 
 def _rows(ds: Dataset) -> int | None:
-    """How many rows an element has, by the last batch stage; None if its batches are taken apart again."""
+    """Return how many rows an element has, by the last batch stage; None if its batches are taken apart again."""
     stage = ds
     while len(below := stages.inputs(stage)) == 1 and stages.kind(stage) not in ("Unbatch", "FlatMap"):
         if has_argument(stage, "batch_size"):

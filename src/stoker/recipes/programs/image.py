@@ -20,7 +20,7 @@ from stoker import recipes
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All that can be chosen."""
+    """Everything that can be set."""
 
     data: str  # a folder with a folder for each class
     run: str  # the directory of this run
@@ -28,7 +28,7 @@ class Settings:
     color_mode: str = "rgb"  # or "grayscale"
     augment: tuple[str, ...] = ()  # changes to the training images
     balanced: bool = False  # rare classes count as much as common ones
-    filters: tuple[int, ...] = (32, 64, 128)  # of the blocks of a network trained from scratch
+    filters: tuple[int, ...] = (32, 64, 128)  # the widths of the blocks of a network trained from scratch
     base: str = ""  # or a model of keras.applications to start from ...
     family: str = ""  # ... the module with its preprocessing ...
     weights: str = "imagenet"  # ... a file with its weights, if not the ones Keras has ...
@@ -40,14 +40,14 @@ class Settings:
     epochs: int = 60
     patience: int = 8  # epochs without a gain before training ends
     held_out: float = 0.3  # half of it to choose the best network, half to test it
-    only: str | None = None  # export this model ("network", "linear"), whichever is best
+    only: str | None = None  # export this model ("network", "linear"), even if not the best
     seed: int = 0
     save_every: str | int = "5s"  # when to save, to resume after a crash; a number counts steps
-    time_s: float | None = None  # for everything, from reading the data to the finished bundle
+    time_s: float | None = None  # time for everything, from reading the data to the finished bundle
 
 
 def read(settings: Settings) -> tuple[tf.data.Dataset, tf.data.Dataset, tf.data.Dataset]:
-    """Training, validation and test images, as bytes."""
+    """Read training, validation and test images, as bytes."""
     train, held_out = stoker.data.images(
         settings.data,
         image_size=settings.size,
@@ -61,20 +61,20 @@ def read(settings: Settings) -> tuple[tf.data.Dataset, tf.data.Dataset, tf.data.
 
 
 def from_scratch(x: keras.KerasTensor, settings: Settings) -> keras.KerasTensor:
-    """Blocks of convolutions, each on half the height and width of the one before."""
+    """Stack blocks of convolutions, each with half the height and width of the one before."""
     x = keras.layers.Rescaling(1 / 255)(x)
     for number, filters in enumerate(settings.filters):
         x = keras.layers.MaxPooling2D()(x) if number else x
         for _ in range(2):
             x = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
-            # Its averages must keep up within an epoch of a few dozen steps.
+            # The layer's averages must keep up within an epoch of a few dozen steps.
             x = keras.layers.BatchNormalization(momentum=0.9)(x)
             x = keras.layers.Activation("relu")(x)
     return keras.layers.GlobalAveragePooling2D()(x)
 
 
 def from_base(x: keras.KerasTensor, phase: str, settings: Settings) -> keras.KerasTensor:
-    """A trained model after its preprocessing, frozen or with its last layers trainable."""
+    """Put the input through a trained model and its preprocessing, frozen or with its last layers trainable."""
     base = getattr(keras.applications, settings.base)(
         include_top=False, weights=settings.weights, input_shape=(*settings.size, 3), pooling="avg"
     )
@@ -82,13 +82,13 @@ def from_base(x: keras.KerasTensor, phase: str, settings: Settings) -> keras.Ker
     for number, layer in enumerate(reversed(base.layers)):
         if number >= settings.unfrozen or isinstance(layer, keras.layers.BatchNormalization):
             layer.trainable = False
-    # Its batch normalisation keeps the statistics of its own training images, in both phases.
+    # Its batch normalisation keeps the statistics of its own training images in both phases.
     prepare = getattr(keras.applications, settings.family).preprocess_input
     return base(prepare(keras.ops.cast(x, "float32")), training=False)
 
 
 def network(phase: str, train: tf.data.Dataset, settings: Settings) -> keras.Model:
-    """A model that takes images as bytes."""
+    """Return a model that takes images as bytes."""
     channels = 1 if settings.color_mode == "grayscale" else 3
     images = keras.Input((*settings.size, channels), dtype="uint8", name="image")
     x = from_base(images, phase, settings) if settings.base else from_scratch(images, settings)
@@ -99,14 +99,14 @@ def network(phase: str, train: tf.data.Dataset, settings: Settings) -> keras.Mod
 
 
 def compiled(model: keras.Model, phase: str, settings: Settings) -> keras.Model:
-    """The model, ready to be trained."""
+    """Compile the model for training."""
     optimizer = keras.optimizers.Adam(settings.learning_rate / (20 if phase == "top" else 1))
     model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
     return model
 
 
 def new_layers(model: keras.Model, settings: Settings) -> tuple[keras.Model, keras.Model]:
-    """The base, and the layers after it as a model that shares their weights with `model`."""
+    """Return the base, and the layers after it as a model that shares their weights with `model`."""
     dropout, probabilities = model.layers[-2:]
     features = keras.Input(dropout.input.shape[1:])
     head = keras.Model(features, probabilities(dropout(features)))
@@ -121,7 +121,7 @@ def train_one(
     run: recipes.Run,
     settings: Settings,
 ) -> recipes.Trained:
-    """One phase, until the network no longer gets better on the validation images."""
+    """Train one phase, until the network stops getting better on the validation images."""
     progress = recipes.Progress(phase, time_s)
     keras.utils.set_random_seed(settings.seed)
     train, validation, _ = read(settings)
@@ -154,7 +154,7 @@ def train_one(
             verbose=0,
         )
     except KeyboardInterrupt as error:
-        # Ctrl-C, or the time is up: keep the best so far.
+        # Ctrl-C, or the time is up: keep the best weights so far.
         progress.interrupted(error)
         if stopping.best_weights is not None:
             learner.set_weights(stopping.best_weights)
@@ -184,7 +184,8 @@ def main(settings: Settings, budget: recipes.Budget | None = None) -> dict[str, 
             budget=budget,
         )
         tried: list[recipes.Trained] = []
-        # From scratch there is one phase; from a base, first the new layers alone, then the last layers, too.
+        # From scratch, there is one phase; from a base, first only the new layers are trained, then the last layers,
+        # too.
         for phase, time_s in budget.shares(("head", "top") if settings.base else ("convolutions",)):
             before = tried[-1] if tried else None
             tried.append(train_one(phase, time_s, before, seen.labels, run, settings))

@@ -26,22 +26,22 @@ LAYERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All that can be chosen."""
+    """Everything that can be set."""
 
     data: str  # a file, a glob or a folder
     target: str  # the column to predict
     run: str  # the directory of this run
     format: str = "csv"  # or "parquet", "jsonl"
     sep: str = ","  # the separator of a CSV file
-    encoding: str = "utf8"  # of a CSV file
+    encoding: str = "utf8"  # the encoding of a CSV file
     missing: tuple[str, ...] = ()  # texts that stand for missing values
     types: tuple[tuple[str, str], ...] = ()  # kinds of columns, such as ("day", "date")
-    lenient: bool = True  # read units, currencies and any form of date; what cannot be read is missing
-    left_out: tuple[tuple[str, str], ...] = ()  # columns not learned from, and why, for the report
-    columns: tuple[str, ...] | None = None  # to learn from, and the target; None for all
+    lenient: bool = True  # read units, currencies and any form of date; a cell that cannot be read is missing
+    left_out: tuple[tuple[str, str], ...] = ()  # columns left out of training, and why, for the report
+    columns: tuple[str, ...] | None = None  # columns to learn from, with the target; None for all
     classes: bool = False  # the target is a class, not a number
     balanced: bool = False  # rare classes count as much as common ones
-    networks: tuple[str, ...] = ("plain", "periodic")  # the best on the validation rows is taken
+    networks: tuple[str, ...] = ("plain", "periodic")  # the one that is best on the validation rows is taken
     hidden: tuple[int, ...] = (128, 64)
     dropout: float = 0.1
     learning_rate: float = 2e-3
@@ -52,14 +52,14 @@ class Settings:
     all_rows: bool = False  # once it is scored, train the chosen model again on all rows for the bundle
     group: str | None = None  # a column: rows with the same value in it are held out together
     time_column: str | None = None  # or one of dates or numbers: the latest rows are held out
-    only: str | None = None  # export this model ("network", "linear", "boosted trees"), whichever is best
+    only: str | None = None  # export this model ("network", "linear", "boosted trees"), even if not the best
     seed: int = 0
     save_every: str | int = "5s"  # when to save, to resume after a crash; a number counts steps
-    time_s: float | None = None  # for everything, from reading the data to the finished bundle
+    time_s: float | None = None  # time for everything, from reading the data to the finished bundle
 
 
 def read(settings: Settings) -> tuple[tf.data.Dataset, tf.data.Dataset, tf.data.Dataset]:
-    """Training, validation and test rows."""
+    """Read training, validation and test rows."""
     options = {"sep": settings.sep, "encoding": settings.encoding} if settings.format == "csv" else {}
     divided = settings.group or settings.time_column
     parts = getattr(stoker.data, settings.format)(
@@ -86,7 +86,7 @@ def read(settings: Settings) -> tuple[tf.data.Dataset, tf.data.Dataset, tf.data.
 
 
 def periodic(x: keras.KerasTensor) -> keras.KerasTensor:
-    """Each number as sines and cosines of learned frequencies: networks learn steps and bends from them."""
+    """Encode each number as sines and cosines of learned frequencies, from which networks learn steps and bends."""
     width = x.shape[-1]
     near_zero = keras.initializers.RandomNormal(stddev=0.3)
     waves = keras.layers.EinsumDense("bf,fk->bfk", (width, 8), kernel_initializer=near_zero, name="waves")(x)
@@ -100,7 +100,7 @@ def periodic(x: keras.KerasTensor) -> keras.KerasTensor:
 
 
 def network(kind: str, train: tf.data.Dataset, labels: np.ndarray, settings: Settings) -> keras.Model:
-    """A model that takes the columns of the file; its first layers prepare them."""
+    """Return a model that takes the columns of the file; its first layers prepare them."""
     inputs = train.features.inputs(avoid=LAYERS)
     x = train.features.encode(inputs)
     if kind == "periodic":
@@ -114,7 +114,7 @@ def network(kind: str, train: tf.data.Dataset, labels: np.ndarray, settings: Set
         model = keras.Model(inputs, answer)
         model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
         return model
-    # It learns the scaled target, and predicts in the target's own units.
+    # The network learns the scaled target, and predicts in the target's own units.
     mean, variance = float(labels.mean()), float(labels.var()) or 1.0
     answer = keras.layers.Dense(1)(x)
     answer = keras.layers.Normalization(
@@ -128,7 +128,7 @@ def network(kind: str, train: tf.data.Dataset, labels: np.ndarray, settings: Set
 def train_one(
     kind: str, time_s: float | None, labels: np.ndarray, run: recipes.Run, settings: Settings
 ) -> recipes.Trained:
-    """One network, trained until it no longer gets better on the validation rows."""
+    """Train one network until it stops getting better on the validation rows."""
     progress = recipes.Progress(kind, time_s)
     keras.utils.set_random_seed(settings.seed)
     train, validation, _ = read(settings)
@@ -150,7 +150,7 @@ def train_one(
             verbose=0,
         )
     except KeyboardInterrupt as error:
-        # Ctrl-C, or the time is up: keep the best so far.
+        # Ctrl-C, or the time is up: keep the best weights so far.
         progress.interrupted(error)
         if stopping.best_weights is not None:
             model.set_weights(stopping.best_weights)
@@ -161,7 +161,7 @@ def train_one(
 def learn_again(
     trained: recipes.Trained, rows: recipes.Rows, run: recipes.Run, settings: Settings
 ) -> keras.Model:
-    """The same network, trained on these rows for as many epochs and with the learning rates that served best."""
+    """Train the same network on these rows, for as many epochs and with the learning rates that served best."""
     keras.utils.set_random_seed(settings.seed)
     train, _, _ = read(settings)
     model = network(trained.name, train, rows.labels, settings)

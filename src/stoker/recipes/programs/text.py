@@ -20,18 +20,18 @@ from stoker import recipes
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All that can be chosen."""
+    """Everything that can be set."""
 
     data: str  # a folder with a folder for each class; with `column`, a table
     run: str  # the directory of this run
-    column: str | None = None  # of a table: where the texts are
-    target: str | None = None  # of a table: where their classes are
+    column: str | None = None  # for a table: the column of the texts
+    target: str | None = None  # for a table: the column of their classes
     sep: str = ","  # the separator of a CSV file
-    encoding: str = "utf8"  # of the files
-    max_tokens: int = 20_000  # words in the vocabulary
-    max_length: int = 300  # words of a text that are read
+    encoding: str = "utf8"  # the encoding of the files
+    max_tokens: int = 20_000  # the number of words in the vocabulary
+    max_length: int = 300  # the number of words of a text that are read
     balanced: bool = False  # rare classes count as much as common ones
-    networks: tuple[str, ...] = ("mean", "gru")  # the best on the validation texts is taken
+    networks: tuple[str, ...] = ("mean", "gru")  # the one that is best on the validation texts is taken
     width: int = 64
     dropout: float = 0.4
     learning_rate: float = 2e-3
@@ -39,16 +39,16 @@ class Settings:
     epochs: int = 40
     patience: int = 4  # epochs without a gain before training ends
     held_out: float = 0.3  # half of it to choose the best network, half to test it
-    group: str | None = None  # of a table: a column whose rows with the same value are held out together
+    group: str | None = None  # for a table: a column; rows with the same value in it are held out together
     time_column: str | None = None  # or one of dates or numbers: the latest rows are held out
-    only: str | None = None  # export this model ("network", "TF-IDF + linear"), whichever is best
+    only: str | None = None  # export this model ("network", "TF-IDF + linear"), even if not the best
     seed: int = 0
     save_every: str | int = "5s"  # when to save, to resume after a crash; a number counts steps
-    time_s: float | None = None  # for everything, from reading the data to the finished bundle
+    time_s: float | None = None  # time for everything, from reading the data to the finished bundle
 
 
 def read(settings: Settings) -> list[tf.data.Dataset]:
-    """Training texts as word ids, the same as strings, validation and test texts."""
+    """Read the training texts as word ids and as strings, the validation texts and the test texts."""
     divided = settings.group or settings.time_column
     options: dict[str, Any] = {
         "batch_size": settings.batch_size,
@@ -72,9 +72,9 @@ def read(settings: Settings) -> list[tf.data.Dataset]:
 
 
 def network(kind: str, train: tf.data.Dataset, settings: Settings) -> keras.Model:
-    """A model that takes word ids; the export puts the vocabulary in front of it."""
+    """Return a model that takes word ids; the export puts the vocabulary in front of it."""
     ids = keras.Input((None,), dtype="int64", name="words")
-    # A text without words becomes one unknown word (id 1): nothing has no mean.
+    # A text without words becomes one unknown word (id 1), because an empty set has no mean.
     nothing = keras.ops.all(keras.ops.equal(ids, 0), axis=1, keepdims=True)
     x = keras.ops.concatenate([ids, keras.ops.cast(nothing, "int64")], axis=1)
     size = train.vectorization.vocabulary_size()
@@ -96,7 +96,7 @@ def network(kind: str, train: tf.data.Dataset, settings: Settings) -> keras.Mode
 def train_one(
     kind: str, time_s: float | None, labels: np.ndarray, run: recipes.Run, settings: Settings
 ) -> recipes.Trained:
-    """One network, trained until it no longer gets better on the validation texts."""
+    """Train one network until it stops getting better on the validation texts."""
     progress = recipes.Progress(kind, time_s)
     keras.utils.set_random_seed(settings.seed)
     train, _, validation, _ = read(settings)
@@ -123,7 +123,7 @@ def train_one(
             verbose=0,
         )
     except KeyboardInterrupt as error:
-        # Ctrl-C, or the time is up: keep the best so far.
+        # Ctrl-C, or the time is up: keep the best weights so far.
         progress.interrupted(error)
         if stopping.best_weights is not None:
             model.set_weights(stopping.best_weights)

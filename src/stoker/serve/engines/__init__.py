@@ -4,8 +4,8 @@
 |---|---|
 | tensorflow | the SavedModel: in a session, as its function, or compiled by XLA |
 | padding | running engines that take only fixed numbers of rows |
-| converted | models in another engine's file, with labels made of their scores |
+| converted | models in another engine's file, with labels made from their scores |
 | litert | `model.tflite` |
 | onnx | `model.onnx` |
-| choosing | the fastest of those that give the recorded answers, remembered |
+| choosing | choosing the fastest engine that gives the recorded answers, and remembering the choice |
 """

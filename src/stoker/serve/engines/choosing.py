@@ -1,8 +1,8 @@
-"""Choosing an engine: the fastest on the bundle's own examples among those that reproduce their answers.
+"""Choose an engine: the fastest one, on the bundle's own examples, that reproduces their answers.
 
 One row and many rows are measured separately: an engine that is fast for one may not be for a batch. The choice is kept
-in `.stoker/plans`, by the content of the bundle, the machine and the versions. Where that cannot be written, engines
-are measured anew each time.
+in `.stoker/plans`, keyed by the content of the bundle, the machine and the versions. If that cannot be written, engines
+are measured again each time.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from stoker.serve.examples import Arrays
 from stoker.serve.proof import describe_difference, read_recordings
 from stoker.serve.signature import Array
 
-# Larger weights are not loaded several times to compare: the first engine that is right is taken.
+# Larger weights are not loaded several times for a comparison: the first engine that is right is taken.
 _MOST_COMPARED_BYTES = 256 << 20
 _TRIES, _MANY_TRIES = 20, 5
 _MANY = 64
-# XLA compiles for every number of rows, which takes seconds each: only for those who ask for it.
+# XLA compiles for every number of rows, which takes seconds each time, so it is used only if asked for.
 _ONLY_NAMED = ("xla",)
 # How much faster a second engine must be for many rows to be worth its memory.
 _WORTH = 1.5
@@ -42,11 +42,11 @@ _Recorded = tuple[Arrays, Arrays]
 
 @dataclass(frozen=True)
 class Engine:
-    """What computes the answers.
+    """The engine that computes the answers.
 
     Attributes:
-        name: of the engine for one row.
-        run: arrays to arrays.
+        name: the name of the engine for one row.
+        run: computes output arrays from input arrays.
         row_seconds: how long a single row took.
         many: the name of the engine for several rows.
         figures: seconds for one row and for `_MANY` rows, by engine, if they were compared.
@@ -59,7 +59,7 @@ class Engine:
     figures: dict[str, tuple[float, float]] | None = None
 
     def __str__(self) -> str:
-        """One line: which engine, how fast, and compared with which."""
+        """Say in one line which engine it is, how fast, and compared with which."""
         line = f"engine {self.name}, {1e6 * self.row_seconds:.0f} us a row"
         if self.many and self.many != self.name:
             line += f"; {self.many} for several rows"
@@ -68,7 +68,7 @@ class Engine:
 
 
 def ways_of(known: Bundle) -> dict[str, Callable[[], Run]]:
-    """Every engine this bundle can have, with its loader."""
+    """Return every engine this bundle can have, each with its loader."""
     ways: dict[str, Callable[[], Run]] = {
         "session": functools.partial(tensorflow.session, known, "SINGLE_THREADED_EXECUTOR"),
         "threads": functools.partial(tensorflow.session, known, ""),
@@ -83,7 +83,7 @@ def choose_engine(known: Bundle, name: str | None = None) -> Engine:
 
     Args:
         known: the bundle.
-        name: of an engine, instead of measuring.
+        name: the engine to use, instead of measuring.
 
     Raises:
         BundleError: there is no such engine, or none gives the recorded answers.
@@ -146,7 +146,7 @@ def _compare_engines(known: Bundle, ways: dict[str, Callable[[], Run]], examples
         raise BundleError(_WRONG.format(known.path))
     one = min(figures, key=lambda way: figures[way][0])
     many = min(figures, key=lambda way: figures[way][1])
-    # Rows must not get other answers alone than together, as they would from a quantised engine and another.
+    # A row must not get different answers alone and in a batch, as a quantised engine beside another one would give.
     mixes = any(converted.allowed_of(known, way) for way in (one, many))
     if mixes or figures[one][1] < _WORTH * figures[many][1]:
         many = one
@@ -159,7 +159,7 @@ def _split_by_rows(one: Run, many: Run) -> Run:
 
 
 def _is_right(known: Bundle, name: str, run: Run, examples: _Recorded) -> bool | None:
-    """Whether an engine gives the recorded answers; None if it cannot run at all."""
+    """Return whether an engine gives the recorded answers; None if it cannot run at all."""
     inputs, answers = examples
     try:
         found = run([inputs[field.name] for field in known.signature.inputs])
@@ -176,7 +176,7 @@ def _is_right(known: Bundle, name: str, run: Run, examples: _Recorded) -> bool |
 
 
 def _seconds(known: Bundle, run: Run, examples: _Recorded, rows: int, tries: int) -> float:
-    """The median time of some calls."""
+    """Return the median time of some calls."""
     inputs, _ = examples
     given = [_rows(inputs[field.name], rows) for field in known.signature.inputs]
     run(given)
@@ -193,7 +193,7 @@ def _rows(array: Array, rows: int) -> Array:
 
 
 def _key(known: Bundle) -> str:
-    """The name of a choice: the bundle's content, the machine, the versions."""
+    """Return the key of a choice: the bundle's content, the machine, the versions."""
     parts = [
         known.description["files"],
         platform.processor() or platform.machine(),
@@ -228,4 +228,4 @@ def _remember(key: str, engine: Engine) -> None:
         PLANS.mkdir(parents=True, exist_ok=True)
         write_atomically(PLANS / f"{key}.json", json.dumps(kept))
     except OSError:
-        return  # a read-only place: engines are measured anew each time
+        return  # a read-only place: engines are measured again each time

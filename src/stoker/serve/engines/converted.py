@@ -1,4 +1,4 @@
-"""Models converted into another engine's file. Their labels are made of the scores here, not in the file.
+"""Models converted into another engine's file. Their labels are made from the scores here, not in the file.
 
 Running one needs no TensorFlow.
 """
@@ -18,7 +18,7 @@ from stoker.serve.signature import Array, Field
 
 FILES = CONVERTED
 RUNTIMES = {"litert": "ai_edge_litert", "onnx": "onnxruntime"}
-# From a file, the inputs and the outputs.
+# Each loads an engine from a file, given the inputs and the outputs.
 LOADERS: dict[str, Callable[[Path, Sequence[Field], Sequence[Field]], Run]] = {
     "litert": litert.load,
     "onnx": onnx.load,
@@ -27,12 +27,12 @@ _LABEL, _SCORES = "label", "scores"
 
 
 def names_of(known: Bundle) -> list[str]:
-    """The engines that the bundle has files for."""
+    """List the engines that the bundle has files for."""
     return list(known.description.get("engines") or {})
 
 
 def allowed_of(known: Bundle, name: str) -> dict[str, float]:
-    """How far the answers of an engine may be off by output, where it is quantised; empty otherwise."""
+    """Return how far a quantised engine's answers may be off, by output; empty for any other engine."""
     entry = (known.description.get("engines") or {}).get(name)
     quantized = entry.get("quantized") if isinstance(entry, dict) else None
     allowed = quantized.get("allowed") if isinstance(quantized, dict) else None
@@ -47,7 +47,7 @@ def is_installed(name: str) -> bool:
 
 
 def computed_outputs(known: Bundle) -> list[Field]:
-    """The outputs that the file gives: all but the label."""
+    """List the outputs that the file gives: all but the label."""
     return [one for one in known.signature.outputs if known.labels is None or one.name != _LABEL]
 
 
@@ -55,7 +55,7 @@ def load_engine(known: Bundle, name: str) -> Run:
     """Load an engine with its file.
 
     Raises:
-        BundleError: it has no file, its runtime is not installed, or cannot load it.
+        BundleError: the engine has no file, or its runtime is not installed or cannot load the file.
     """
     if name not in names_of(known):
         raise BundleError(f"{known.path} has no {FILES[name]}: export it with engines=[{name!r}]")
@@ -71,7 +71,7 @@ def load_engine(known: Bundle, name: str) -> Run:
 
 
 def add_labels(run: Run, known: Bundle) -> Run:
-    """Add the label to what the engine computes, where the bundle has labels."""
+    """Add the label to the engine's outputs if the bundle has labels."""
     if known.labels is None:
         return run
     outputs = computed_outputs(known)

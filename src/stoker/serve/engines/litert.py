@@ -1,7 +1,7 @@
-"""`model.tflite` on LiteRT.
+"""Run `model.tflite` with LiteRT.
 
-An interpreter has memory for a fixed number of rows and one caller. There is one for each power of two, made when first
-needed, and another for callers that meet.
+An interpreter has memory for a fixed number of rows and serves one caller at a time. One is made for each power of two
+when first needed, and more if callers overlap.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ def load(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run:
     """Load the file.
 
     Raises:
-        ValueError, RuntimeError: it cannot be loaded.
+        ValueError, RuntimeError: the file cannot be loaded.
     """
     interpreters = _Interpreters(file.read_bytes(), inputs, outputs)
-    interpreters.give_back(1, interpreters.take(1))  # so that errors show now
+    interpreters.give_back(1, interpreters.take(1))  # any error shows now
     return pad_rows(interpreters.run)
 
 
 def input_order(content: bytes, inputs: Sequence[Field]) -> list[int]:
-    """The inputs by their places, in the order that the file has them."""
+    """Return the places of the inputs in the order that the file has them."""
     takes = _interpreter(content).get_signature_runner().get_input_details()
     return sorted(range(len(inputs)), key=lambda place: int(takes[inputs[place].tensor]["index"]))
 

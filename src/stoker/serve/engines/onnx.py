@@ -1,4 +1,4 @@
-"""`model.onnx` on ONNX Runtime, which takes any number of rows and of callers."""
+"""Run `model.onnx` with ONNX Runtime, which takes any number of rows and callers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ def load(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run:
     """Load the file.
 
     Raises:
-        ValueError, RuntimeError: it cannot be loaded, or takes something else.
+        ValueError, RuntimeError: the file cannot be loaded, or takes other inputs.
     """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = _ONLY_ERRORS
-    # A row is done before other threads would have begun.
+    # One thread finishes a row before others would have begun.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     try:
         session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its own errors have no base but this
+    except Exception as error:  # ONNX Runtime's own errors have no narrower base class
         lacking = re.search(r"No Op registered for (\w+)", str(error))
         line = (str(error).splitlines() or [""])[0]
         raise ValueError(f"ONNX Runtime has no {lacking[1]}" if lacking else line) from error

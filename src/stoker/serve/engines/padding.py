@@ -1,4 +1,4 @@
-"""Any number of rows for engines made for a fixed one: filled up to a power of two up to 256, more rows in parts."""
+"""Run any number of rows on engines made for a fixed one: pad to a power of two up to 256, and split larger batches."""
 
 from __future__ import annotations
 

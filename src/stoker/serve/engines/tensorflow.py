@@ -1,7 +1,7 @@
-"""Engines that run the SavedModel: in a session, which takes a tenth of the time for a row, as its function, or by XLA.
+"""Run the SavedModel: in a session, which takes a tenth of the time for one row; as its function; or with XLA.
 
 A session does not check its arguments, and runs a small graph in the caller's thread; graphs with loops need the
-session's own threads. All take any number of rows without tracing again, and any number of threads at once.
+session's own threads. All engines take any number of rows without tracing again, and any number of threads at once.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def load_saved_model(place: Path) -> SavedModelObject:
 
 
 def load_function(known: Bundle, early: SavedModelObject = None) -> ConcreteFunction:
-    """The SavedModel's function; `early` is the SavedModel, if it is already loaded.
+    """Return the SavedModel's function; `early` is the SavedModel, if it is already loaded.
 
     Raises:
-        BundleError: it cannot be loaded, or takes something else than the description says.
+        BundleError: it cannot be loaded, or takes other inputs than the description says.
     """
     place = known.path / bundle.SAVED_MODEL
     try:
@@ -46,7 +46,7 @@ def load_function(known: Bundle, early: SavedModelObject = None) -> ConcreteFunc
 
 
 def function(known: Bundle, early: SavedModelObject = None) -> Run:
-    """The SavedModel's function; `early` is the SavedModel, if it is already loaded."""
+    """Run the SavedModel's function; `early` is the SavedModel, if it is already loaded."""
     called = load_function(known, early)
     inputs = [field.tensor for field in known.signature.inputs]
     outputs = [field.tensor for field in known.signature.outputs]
@@ -60,7 +60,7 @@ def function(known: Bundle, early: SavedModelObject = None) -> Run:
 
 
 def xla(known: Bundle) -> Run:
-    """The SavedModel's function, compiled for each power of two of rows. XLA has no strings, so none for labels."""
+    """Run the SavedModel's function, compiled for each power of two of rows. XLA has no strings, hence no labels."""
     called = load_function(known)
     inputs = [field.tensor for field in known.signature.inputs]
     outputs = [field.tensor for field in converted.computed_outputs(known)]
@@ -75,7 +75,7 @@ def xla(known: Bundle) -> Run:
 
 
 def session(known: Bundle, executor: str) -> Run:
-    """A session; `executor` is "" for its own threads, or the name of TensorFlow's other one."""
+    """Run the SavedModel in a session. `executor` names TensorFlow's other executor; "" uses the session's threads."""
     options = tf.compat.v1.ConfigProto()
     options.gpu_options.allow_growth = True
     options.experimental.executor_type = executor

@@ -1,4 +1,4 @@
-"""The outputs of a bundle: the model's own by name, and a label with scores where its classes have names."""
+"""The outputs of a bundle: the model's own, by name, and a label with scores if its classes have names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PROBABILITIES = {"softmax", "sigmoid", "hard_sigmoid"}
 
 
 def output_names(model: keras.Model, outputs: Nest) -> list[str]:
-    """The names of the model's outputs, in the order of `flatten`."""
+    """Return the names of the model's outputs, in the order of `flatten`."""
     leaves = names.leaves_of(outputs)
     if isinstance(outputs, Mapping) and len(outputs) == len(leaves):
         return sorted(outputs)
@@ -35,7 +35,7 @@ def _output_tensors(model: keras.Model) -> list[Tensor]:
 
 
 class Labels:
-    """The names of the classes, and how to find the right one from the model's only output."""
+    """The names of the classes, and how to pick the right one from the model's only output."""
 
     def __init__(self, words: Sequence[object], width: int, logits: bool) -> None:
         self.words = [str(word) for word in words]
@@ -43,11 +43,11 @@ class Labels:
 
     @property
     def are_output(self) -> bool:
-        """Whether the scores of all classes are the model's own output, as it is."""
+        """Whether the model's own output is the scores of all classes, unchanged."""
         return not self.single and not self.logits
 
     def tensors(self, output: Tensor) -> tuple[Tensor, Tensor]:
-        """The label and the scores of all classes, in a graph."""
+        """Compute the label and the scores of all classes, in a graph."""
         scores = output
         if self.single:
             yes = tf.reshape(tf.sigmoid(output) if self.logits else output, [-1, 1])
@@ -57,7 +57,7 @@ class Labels:
         return tf.gather(tf.constant(self.words), tf.argmax(scores, -1)), scores
 
     def arrays(self, output: Array) -> tuple[Array, Array]:
-        """The same with NumPy, for the answers that the bundle has to reproduce."""
+        """Compute the same with NumPy, for the answers that the bundle has to reproduce."""
         scores = np.asarray(output, np.float64)
         if self.single:
             scores = scores.reshape(-1, 1)
@@ -79,13 +79,13 @@ def labels_for(
     """Find out how to make labels from these outputs, if that is possible.
 
     Args:
-        model: whose last layer tells whether it gives logits.
-        words: what the classes are called.
-        shapes: of one row of each output.
-        demanded: labels were given with the call: say it if they do not fit.
+        model: the model; its last layer tells whether it gives logits.
+        words: the names of the classes.
+        shapes: the shape of one row of each output.
+        demanded: whether labels were given with the call, so that labels which do not fit are an error.
 
     Raises:
-        ArgumentError: they were demanded and do not fit, or it is unclear whether the output is logits.
+        ArgumentError: demanded labels do not fit, or it is unclear whether the output is logits.
     """
     if words is None:
         return None
@@ -116,7 +116,7 @@ def _gives_logits(model: keras.Model) -> bool:
 
 
 def _last_layer(model: keras.Model) -> Layer | None:
-    """The operation that makes the only output, inside nested models, too."""
+    """Return the operation that makes the only output; look inside nested models, too."""
     tensors = _output_tensors(model)
     if len(tensors) != 1:
         return None

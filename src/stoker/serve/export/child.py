@@ -1,4 +1,4 @@
-"""The proof in a new process: it knows nothing of this one, so what it can do with a bundle, any process can.
+"""Prove a bundle in a new process. It knows nothing of this one, so what it can do with a bundle, any process can.
 
     with Prover() as prover:        # the process begins to import TensorFlow ...
         ...                         # ... while the models are written
@@ -6,8 +6,8 @@
         ...                         # ... while the rest of the bundle is written
         prover.prove(directory)
 
-It reads the paths from its standard input; if that ends first, there is nothing to prove. `prepare` starts the process
-ahead of an export that is sure to come, while there is other work to do.
+The process reads the paths from its standard input; if that ends first, there is nothing to prove. `prepare` starts the
+process early, before an export that is sure to come, while other work goes on.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _NOT_NEEDED = ("matplotlib", "pandas", "sklearn")
 
 
 class Prover:
-    """A new process that loads a bundle and has it give its recorded answers."""
+    """A new process that loads a bundle and checks that it gives its recorded answers."""
 
     def __init__(self) -> None:
-        # Only Stoker is on its path: a module that only this process can import must not help the proof.
+        # Put only Stoker on its path: modules that only this process can import must not help the proof.
         home = str(Path(stoker.__file__).parents[1])
         code = f"import sys; sys.path[0] = {home!r}; from {__name__} import main; sys.exit(main())"
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         pipe = subprocess.PIPE
-        # A session of its own, so that Ctrl-C in the terminal reaches only the exporting process.
+        # The process gets a session of its own, so that Ctrl-C in the terminal reaches only the exporting process.
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             env=environment,
@@ -67,15 +67,15 @@ class Prover:
         self.dismiss()
 
     def dismiss(self) -> None:
-        """End the process: there is nothing to prove."""
+        """End the process, because there is nothing to prove."""
         if self.is_alive:
             self._process.kill()
             self._process.communicate()
 
     def load(self, **models: Path) -> None:
-        """Have it load models of the bundle ahead of the proof, by their names in `proof.LOADERS`."""
+        """Have the process load models of the bundle ahead of the proof, by their names in `proof.LOADERS`."""
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # `prove` will say that it is gone
+        with contextlib.suppress(BrokenPipeError):  # `prove` will report that the process is gone
             for name, path in models.items():
                 self._process.stdin.write(f"{name} {path.resolve()}\n")
             self._process.stdin.flush()
@@ -85,13 +85,13 @@ class Prover:
 
         Args:
             directory: the bundle.
-            allow_ops: operations that may be in it though they reach outside the model.
+            allow_ops: operations that the bundle may contain although they reach outside the model.
 
         Returns:
-            What was found out.
+            The findings.
 
         Raises:
-            BundleError: it does not give its recorded answers.
+            BundleError: the bundle does not give its recorded answers.
         """
         printed, complaints = self._process.communicate(
             f"{_ALLOW} {','.join(allow_ops)}\n{_PROVE} {directory.resolve()}\n"
@@ -112,7 +112,7 @@ _prepared: list[Prover] = []
 
 
 def prepare() -> None:
-    """Start the process for the next export of this one."""
+    """Start the process for the next export of this process."""
     _prepared.append(Prover())
 
 
@@ -123,7 +123,7 @@ def dismiss_prepared() -> None:
 
 
 def next_prover() -> Prover:
-    """The prepared process, if it is still there, else a new one."""
+    """Return the prepared process if it is still alive, otherwise a new one."""
     while _prepared:
         prover = _prepared.pop()
         if prover.is_alive:
@@ -135,14 +135,14 @@ def main() -> int:
     """Prove the bundles named on standard input, and print one line for each result."""
     for name in _NOT_NEEDED:
         sys.modules[name] = None  # type: ignore[assignment]
-    # The slow imports, before there is something to prove.
+    # Do the slow imports before there is something to prove.
     importlib.import_module("keras")
     import tensorflow as tf
 
     from stoker.serve.proof import LOADERS, prove
     from stoker.serve.safety.opening import Trust
 
-    tf.constant(0)  # finds the devices
+    tf.constant(0)  # makes TensorFlow find the devices
 
     early: dict[str, SavedModelObject] = {}
     trust = Trust()
@@ -153,7 +153,7 @@ def main() -> int:
         if what == _ALLOW:
             trust = Trust(tuple(path.split(",")))
             continue
-        with contextlib.suppress(Exception):  # `prove` will say what is wrong with it
+        with contextlib.suppress(Exception):  # `prove` will report what is wrong with the model
             early[what] = LOADERS[what](Path(path))
     else:
         return 0
@@ -162,5 +162,5 @@ def main() -> int:
     except BundleError as error:
         found = json.dumps({"fault": str(error)})
     print_answer(f"{_ANSWER}{found}")
-    # Nobody has to wait until TensorFlow has shut itself down.
+    # Exit without waiting for TensorFlow to shut itself down.
     os._exit(0)

@@ -1,7 +1,7 @@
-"""Converting the exported function into a file for LiteRT or ONNX Runtime.
+"""Convert the exported function into a file for LiteRT or ONNX Runtime.
 
-The label is left out: it can be made of the scores, and few engines have strings. One line says why a function cannot
-be converted, or its file cannot be loaded.
+The label is left out: it can be made from the scores, and few engines have strings. If a function cannot be converted,
+or its file cannot be loaded, one line says why.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check(engines: Sequence[str]) -> list[str]:
     """Check the engines asked for, and return each once.
 
     Raises:
-        ArgumentError: there is no such engine, or what it needs is not installed.
+        ArgumentError: there is no such engine, or a package that it needs is not installed.
     """
     for name in engines:
         if name not in converted.FILES:
@@ -55,12 +55,12 @@ def convert(
     quantization: Quantization | None = None,
     recorded: Sequence[Array] = (),
 ) -> dict[str, object]:
-    """Write the engine's file, and return what the bundle's description says of it.
+    """Write the engine's file, and return what the bundle's description says about it.
 
     `quantization` is for LiteRT only; `recorded` are the inputs of the recorded examples.
 
     Raises:
-        BundleError: it cannot be converted; the line names the operation that prevents it.
+        BundleError: the function cannot be converted; the line names the operation that prevents it.
     """
     texts = [field.name for field in inputs if field.dtype == "string"]
     if texts:
@@ -108,7 +108,7 @@ def _without_label(
 
 @contextlib.contextmanager
 def _saved(function: ConcreteFunction) -> Iterator[str]:
-    """The function as a SavedModel: only of one does the converter keep the names."""
+    """Yield the directory of the function as a SavedModel: the converter keeps names only from a SavedModel."""
     module = tf.Module()
     module.weights = list(function.variables)
     with tempfile.TemporaryDirectory() as directory:
@@ -127,7 +127,7 @@ def _litert(function: ConcreteFunction, inputs: Sequence[Field], outputs: Sequen
 def _onnx(function: ConcreteFunction, inputs: Sequence[Field], outputs: Sequence[Field]) -> bytes:
     import tf2onnx
 
-    # Frozen first: a weight that is still a variable would become an input.
+    # Freeze first: a weight that is still a variable would become an input.
     frozen = freeze(function)
     given = {f"{one.tensor}:0": one.tensor for one in inputs}
     # TensorFlow sorts the values of a dict by key.
@@ -146,7 +146,7 @@ def _onnx(function: ConcreteFunction, inputs: Sequence[Field], outputs: Sequence
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the log, in which converters report their progress."""
+    """Silence the log, to which converters report their progress."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
@@ -156,7 +156,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """The reason in a message of many lines."""
+    """Pick the reason out of a message of many lines."""
     text = str(error)
     operations = re.findall(r"tf\.(\w+)\(|op: \"?(\w+)\"?|Unsupported ops: (.+)", text)
     named = sorted({one for found in operations for one in found if one})

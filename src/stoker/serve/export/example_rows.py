@@ -1,4 +1,4 @@
-"""Drawing example rows where none are given, from what is known of the inputs; the same at every export."""
+"""Draw example rows from what is known of the inputs, if none are given. Every export draws the same ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stoker.data.features import Features
 from stoker.serve.signature import MISSING_CATEGORY, Array, Field
 
 ROWS = 5
-_FREE = 8  # a size for dimensions that are free
+_FREE = 8  # the size used for free dimensions
 _WORDS = ("the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog")
 
 
@@ -33,7 +33,7 @@ def _values(field: Field, table: Features | None, random: np.random.Generator) -
     if dtype == np.uint8:
         return random.integers(0, 256, shape).astype(dtype)
     if dtype.kind in "biu":
-        # Ids of something: 0 and 1 are always among them.
+        # The values are ids of something: 0 and 1 always exist.
         return random.integers(0, 2, shape).astype(dtype)
     return random.standard_normal(shape).astype(dtype)
 

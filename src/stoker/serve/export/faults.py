@@ -1,4 +1,4 @@
-"""Finding the layer that raises, or that answers the same rows differently each time."""
+"""Find the layer that raises, or that answers the same rows differently each time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _one_at_a_time = threading.Lock()
 
 
 def blame_layer(error: BaseException) -> str:
-    """The innermost layer in whose call this was raised, and the error in one line."""
+    """Return the innermost layer in whose call the error was raised, and the error, in one line."""
     layer = None
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
@@ -27,7 +27,7 @@ def blame_layer(error: BaseException) -> str:
         if isinstance(own, keras.layers.Layer) and trace.tb_frame.f_code.co_name != "predict_step":
             layer = own
         trace = trace.tb_next
-    # Keras wraps it in a line of its own, and makes it bold.
+    # Keras puts the layer's message on a line of its own, in bold.
     lines = [_BOLD.sub("", line).strip() for line in str(error).splitlines()]
     said = [line for line in lines if line and not line.startswith("Exception encountered when calling")]
     reason = f"{type(error).__name__}: {said[0] if said else 'no reason given'}"
@@ -35,7 +35,7 @@ def blame_layer(error: BaseException) -> str:
 
 
 def find_restless_layer(model: keras.Model, inputs: Nest) -> str | None:
-    """The first layer that answers the same input differently each time, called as `predict` calls it."""
+    """Return the first layer that answers the same input differently each time, called as `predict` calls it."""
     first, second = _record_layers(model, inputs), _record_layers(model, inputs)
     for (layer, one), (_, other) in zip(first, second, strict=False):
         if not all(map(is_identical, one, other)):
@@ -44,7 +44,7 @@ def find_restless_layer(model: keras.Model, inputs: Nest) -> str | None:
 
 
 def _record_layers(model: keras.Model, inputs: Nest) -> list[tuple[Layer, list[Array]]]:
-    """What each layer returned, inner ones first."""
+    """Record what each layer returned, inner layers first."""
     found: list[tuple[Layer, list[Array]]] = []
     plain = keras.layers.Layer.__call__
 

@@ -1,4 +1,4 @@
-"""Tracing the function of a bundle and saving it: each weight once, and nothing that only training needs."""
+"""Trace the function of a bundle and save it: each weight once, and nothing that only training needs."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ class Traced:
         except StokerError:
             raise
         except Exception as error:
-            # A layer of the user's may raise anything; the line must say which layer it was.
+            # A user's layer may raise anything; the message must say which layer it was.
             raise BundleError(f"the model cannot be traced for export: {blame_layer(error)}") from error
         _demand_no_python(concrete)
         return concrete
 
     def _answers(self, tensors: list[Tensor]) -> dict[str, Tensor]:
-        # What `predict` runs for a batch: the model with training=False.
+        # This is what `predict` runs for a batch: the model with training=False.
         found = self.model.predict_step((self.intake.encode(tensors),))
         outputs = leaves_of(found)
         names = output_names(self.model, found)
@@ -79,13 +79,13 @@ class Traced:
 
     @property
     def hides_own_output(self) -> bool:
-        """Whether the scores are all that the model gives, and are given once."""
+        """Whether the model's only output is the scores, and the bundle gives them just once."""
         return self._scores_once and self.labels is not None and self.labels.are_output
 
     def save(self, directory: Path) -> None:
         """Write the SavedModel."""
         module = tf.Module()
-        # Only what the function reads: no optimizer, no metrics, and no second path to any weight.
+        # Save only what the function reads: no optimizer, no metrics, and no second path to any weight.
         variables = self._variables()
         keys = identifiers(str(one.name).partition(":")[0] for one in variables)
         module.weights = dict(zip(keys, variables, strict=True))
@@ -102,7 +102,7 @@ class Traced:
         return list(found.values())
 
     def weights(self) -> dict[str, int]:
-        """The number of weights, and their size in bytes."""
+        """Return the number of weights, and their size in bytes."""
         sizes = [int(one.shape.num_elements()) for one in self._variables()]
         width = [one.dtype.size for one in self._variables()]
         return {
@@ -126,13 +126,13 @@ def _check_rows(keys: list[str], outputs: list[Tensor]) -> None:
 
 
 def graph_nodes(concrete: ConcreteFunction) -> list[ProtoMessage]:
-    """All nodes of a function and of those it calls."""
+    """List all nodes of a function and of the functions it calls."""
     graph = concrete.graph.as_graph_def()
     return [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
 
 
 def _demand_no_python(concrete: ConcreteFunction) -> None:
-    """Refuse a function that calls back into this process: no other process could load it."""
+    """Refuse a function that calls back into this process, as no other process could load it."""
     for node in graph_nodes(concrete):
         if node.op in _PYTHON_OPS:
             raise BundleError(

@@ -1,7 +1,7 @@
 """The inputs of a bundle: the model's own, or raw rows with the layers in front that make them the model's inputs.
 
-`features` is what a reader of `stoker.data` knows: the columns of a table (categories come as text), the words of a
-text (texts come as text), the bytes of an image. It is the reader's dataset or its `features`.
+`features` is the dataset of a reader of `stoker.data`, or that dataset's `features`. It describes the columns of a
+table (categories come as text), the words of a text (texts come as text) or the bytes of an image.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from stoker.tf_internals.keras_layers import input_structure, maker_of
 from stoker.tf_internals.types import Layer, Model, Nest, Tensor
 from stoker.train.execution.batch_function import flatten, rebuild
 
-# Clients have no plain form for these types: the bundle takes float32 and casts.
+# Clients have no plain form for these types, so the bundle takes float32 and casts.
 _ROUNDED = ("bfloat16", "float16")
 
 
@@ -33,7 +33,7 @@ class Intake:
 
     Attributes:
         fields: the inputs in order.
-        encode: makes what the model is called with of a tensor for each field, in a graph.
+        encode: makes the model's argument from a tensor for each field, in a graph.
         encode_rows: does the same with NumPy, for the answers that the bundle has to reproduce.
         in_front: the layers of `encode` that hold vocabularies.
         keras_model: the model that takes these inputs, for `model.keras`.
@@ -49,10 +49,10 @@ class Intake:
 
 
 def intake_of(model: keras.Model, features: object, examples: object) -> Intake:
-    """Find out what the bundle takes.
+    """Find out what the bundle takes as inputs.
 
     Raises:
-        ArgumentError: the model does not say, or the features are not its own.
+        ArgumentError: the model does not say what it takes, or the features are not the model's own.
     """
     labels = getattr(features, "labels", None)
     vectorization = getattr(features, "vectorization", None)
@@ -70,14 +70,14 @@ def intake_of(model: keras.Model, features: object, examples: object) -> Intake:
 
 
 def _takes_text_alone(model: keras.Model, table: Features) -> bool:
-    """Whether it is a reader of texts: one column, which the model takes as a plain tensor."""
+    """Whether `table` is a reader of texts: one column, which the model takes as a plain tensor."""
     return len(table) == 1 and not isinstance(input_structure(model), Mapping)
 
 
 def _take_own_inputs(
     model: keras.Model, spec: Nest, examples: object, labels: Sequence[object] | None
 ) -> Intake:
-    """The model's own inputs; of the dataset's types, where there is one."""
+    """Take the model's own inputs, with the types of the dataset if there is one."""
     structure = input_structure(model)
     if structure is None:
         structure = _specs_of(examples if spec is None else spec[0] if isinstance(spec, tuple) else spec)
@@ -103,7 +103,7 @@ def _take_own_inputs(
 
 
 def _specs_of(examples: Nest) -> Nest:
-    """The specs of examples, for a model that does not say what it takes."""
+    """Return the specs of examples, for a model that does not say what it takes."""
     if examples is None:
         raise ArgumentError(
             "the model does not say what it takes, as a subclassed one: give examples= (arrays with a few rows)"
@@ -150,7 +150,7 @@ def _fields(
 
 
 def _take_table(model: keras.Model, table: Features) -> Intake:
-    """The columns of a table, categories as text."""
+    """Take the columns of a table, categories as text."""
     taken = input_structure(model)
     if not isinstance(taken, Mapping):
         raise ArgumentError(
@@ -185,7 +185,7 @@ def _take_table(model: keras.Model, table: Features) -> Intake:
 
 
 def table_fields(table: Features, columns: Sequence[Feature]) -> tuple[Field, ...]:
-    """What a bundle takes of these columns of a table."""
+    """Return the fields that a bundle takes for these columns of a table."""
     fields = _fields(
         [one.name for one in columns],
         ["string" if one.kind == "category" else one.dtype for one in columns],
@@ -199,12 +199,12 @@ def table_fields(table: Features, columns: Sequence[Feature]) -> tuple[Field, ..
 
 
 def _with_missing(field: Field, column: Feature) -> Field:
-    """Look null up as the empty text where training did: a CSV file has no null, and the empty text is a category."""
+    """Treat null as the empty text if training did: a CSV file has no null, and the empty text is a category."""
     return replace(field, missing="") if "" in (column.vocabulary or ()) and not column.missing else field
 
 
 def _with_reading(field: Field, column: Feature, table: Features) -> Field:
-    """How a row's cells are read. A missing number becomes the mean where the model has never met one."""
+    """Add how a row's cells are read. A missing number becomes the mean if training had none in this column."""
     reading = column.reading or CellReading(column.kind, unit=UNITS.get(column.unit, column.unit))
     if not column.missing and column.name in table.moments:
         reading = replace(reading, fill=table.mean(column.name))
@@ -212,13 +212,13 @@ def _with_reading(field: Field, column: Feature, table: Features) -> Field:
 
 
 def _ids(vocabulary: tuple[str, ...], texts: Array) -> Array:
-    """The ids of categories, as the reader numbers them, without TensorFlow."""
+    """Return the ids of categories as the reader numbers them, without TensorFlow."""
     known = {word.encode("utf-8"): number for number, word in enumerate(vocabulary) if number}
     return np.array([known.get(as_bytes(one), 0) for one in texts], np.int32)
 
 
 def as_tensor(array: Array) -> Tensor:
-    """An array as a tensor; strings may be text or bytes."""
+    """Return an array as a tensor; strings may be text or bytes."""
     if array.dtype != object:
         return tf.constant(array)
     return tf.constant([as_bytes(one) for one in array.ravel()], tf.string, array.shape)
@@ -227,7 +227,7 @@ def as_tensor(array: Array) -> Tensor:
 def _take_texts(
     model: keras.Model, layer: Layer, most: int | None, labels: Sequence[object] | None
 ) -> Intake:
-    """Texts, whose words become ids as in training."""
+    """Take texts, whose words become ids as in training."""
     (field,) = _fields(["text"], ["string"], [()])
 
     def ids(text: Tensor) -> Tensor:

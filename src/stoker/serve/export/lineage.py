@@ -29,13 +29,13 @@ _WAIT_S = 10.0
 
 @dataclass(frozen=True)
 class Lineage:
-    """What is known of a model's origin.
+    """What is known about a model's origin.
 
     Attributes:
-        store: the store that knows it; None if nothing is kept.
-        run: the id of the run that trained it, "" if it is not known.
+        store: the store that holds it; None if nothing is kept.
+        run: the id of the run that trained the model; "" if unknown.
         training: that run, its code and its data, as plain values.
-        evaluation: the last value of each of its series.
+        evaluation: the last value of each of that run's series.
         fault: why the store could not be asked.
     """
 
@@ -47,10 +47,10 @@ class Lineage:
 
 
 def lineage_of(model: Model, run: str | None, url: str | None) -> Lineage:
-    """What the store knows of the run that trained the model: the given one, or the one seen in this process.
+    """Look up the run that trained the model: the given one, or the one seen in this process.
 
     Raises:
-        ArgumentError: a run was named, and is not there.
+        ArgumentError: the named run does not exist.
     """
     origin = None if run is not None or url is not None else find_origin(model)
     store = address.find(url) if origin is None else origin.store
@@ -81,7 +81,7 @@ def _is_result(name: str) -> bool:
 
 
 class Exporting:
-    """The export as a run of the store; use it as a context."""
+    """The export as a run of the store, used as a context manager."""
 
     def __init__(self, known: Lineage, model: Model, target: Path) -> None:
         self._known, self._target = known, target
@@ -99,7 +99,7 @@ class Exporting:
         self._run.flush(_WAIT_S)
 
     def link_model(self, weights: Mapping[str, Variable], name: str) -> None:
-        """Note that this run uses the model, known by its weights, which the training run made."""
+        """Note that this run uses the model, identified by its weights, which the training run made."""
         if self._known.store is None:
             return
         found = fingerprints.hash_data(dict(weights))
@@ -108,7 +108,7 @@ class Exporting:
                 self._run.put(*link_artifact(run, relation, found, kind="model", name=name))
 
     def describe(self) -> dict[str, object]:
-        """What `bundle.json` says of this run, the training run and the head of the audit log."""
+        """Return what `bundle.json` says about this run, the training run and the head of the audit log."""
         known = self._known
         training = {"training": dict(known.training)} if known.training is not None else {}
         if known.store is None:
@@ -118,7 +118,7 @@ class Exporting:
             with open_reader(known.store) as reader:
                 head = reader.audit_head()
         except StoreError:
-            head = None  # what the run logs waits in the spool
+            head = None  # what the run logs is still in the spool
         audit = None if head is None else {"store": str(known.store), "seq": head[0], "hash": head[1]}
         return {**training, "export": self._run.id, "audit": audit}
 

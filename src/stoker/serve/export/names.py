@@ -1,7 +1,7 @@
-"""Stable names for what a model takes and gives: those someone chose, or plain ones that do not count layers.
+"""Stable names for a model's inputs and outputs: names that someone chose, or plain ones that do not count layers.
 
-Keras numbers the layers of a process: the third model's input is `input_layer_2` or `keras_tensor_16`. Such a name
-would be another one in the next process.
+Keras numbers the layers of a process: the third model's input is `input_layer_2` or `keras_tensor_16`. In the next
+process, such a name would be different.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _COUNTED_TENSOR = re.compile(r"keras_tensor(_\d+)?")
 
 
 def leaves_of(structure: Nest) -> list[Tensor]:
-    """The tensors of a structure in the order of `flatten`."""
+    """List the tensors of a structure in the order of `flatten`."""
     leaves: list[Tensor] = []
     flatten(structure, leaves)
     return leaves
 
 
 def choose_names(tensors: list[Tensor], plain: str) -> list[str]:
-    """A name for each Keras tensor: its layer's if somebody gave it one, else `plain`, numbered if need be."""
+    """Choose a name for each Keras tensor: its layer's name if somebody chose it, else `plain`, numbered if needed."""
     names = [_given_name(tensor) for tensor in tensors]
     if len(tensors) == 1:
         return [names[0] or plain]
@@ -35,7 +35,7 @@ def choose_names(tensors: list[Tensor], plain: str) -> list[str]:
 
 
 def number_names(count: int, plain: str) -> list[str]:
-    """Numbered names, for tensors that have none."""
+    """Return numbered names, for tensors that have none."""
     return [plain] if count == 1 else [f"{plain}_{number}" for number in range(1, count + 1)]
 
 

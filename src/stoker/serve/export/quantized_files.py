@@ -1,4 +1,4 @@
-"""Ways to quantise a function for LiteRT, and how far off the answers of each are on rows that are held out."""
+"""Ways to quantise a function for LiteRT, and how far off each one's answers are on held-out rows."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _MOST_CALIBRATED, _MOST_HELD_OUT = 256, 512
 MANY = 32
 # How long each way is timed, in seconds of CPU time.
 _TIMED_S = 0.05
-# Of more layers, some that follow one another are tried together.
+# Of more layers than this, successive ones are tried in groups.
 _MOST_GROUPS = 24
-# How small a file must be, against float's, for layers in float to be worth it.
+# How small a file must be, relative to the float file, to be worth keeping layers in float.
 _WORTH = 0.9
 _ALL, _BY_ROW, _SOME = "weights and activations", "weights, activations by row", "some layers"
 
 
 @dataclass(frozen=True)
 class Quantization:
-    """What was asked for.
+    """The quantisation that was asked for.
 
     Attributes:
         kind: "int8" or "float16".
         bound: how far an answer may be off, as a share of the largest value of its output.
-        inputs: real rows, an array for each input; every second calibrates, the others are held out.
+        inputs: real rows, an array for each input; every second row calibrates, the others are held out.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Quantization:
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way: the file's content, what is quantised, how far off its answers are, and which layers are in float."""
+    """One way: the file's content, what is quantised, how far off its answers are, and which layers stay in float."""
 
     content: bytes
     scheme: str
@@ -71,14 +71,14 @@ class Candidate:
 
 
 def largest_of(values: Array) -> float:
-    """The largest value of an output; 0 if it is not of floats."""
+    """Return the largest absolute value of an output; 0 if it does not hold floats."""
     if values.dtype.kind != "f":
         return 0.0
     return float(np.abs(values.astype(np.float64)).max(initial=0.0))
 
 
 class QuantizedFiles:
-    """Converting one function in several ways."""
+    """Converts one function in several ways."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class QuantizedFiles:
         self._held_out, self._wanted, self._asked = held_out, wanted, asked
 
     def convert(self, prepare: Callable[[Any], None] = lambda converter: None) -> bytes:
-        """The content of a LiteRT file."""
+        """Return the content of a LiteRT file."""
         with _quiet():
             content: bytes = self._converter(prepare).convert()
         return content
@@ -105,7 +105,7 @@ class QuantizedFiles:
         return converter
 
     def find_float16(self) -> Candidate:
-        """Weights of half the size."""
+        """Return a file whose weights have half the size."""
 
         def prepare(converter: Any) -> None:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
@@ -116,7 +116,7 @@ class QuantizedFiles:
         return found
 
     def find_int8(self, plain: bytes) -> Candidate:
-        """The first way that keeps the bound."""
+        """Return the first way that keeps the bound."""
         whole = self._judge(self.convert(self._calibrate), _ALL)
         if self._holds(whole):
             return whole
@@ -144,7 +144,7 @@ class QuantizedFiles:
         ]  # fmt: skip
 
     def _leave_layers(self, plain: bytes) -> Candidate | None:
-        """With layers in float: the others are added one by one, the largest first, while the bound holds."""
+        """Quantise only some layers: add them one by one, the one that saves most first, while the bound holds."""
         try:
             with _quiet():
                 debugger, names = self._open_debugger(plain)
@@ -157,7 +157,7 @@ class QuantizedFiles:
                 with _quiet():
                     debugger.options = _debug_options(denylisted_nodes=list(left))
                     content = debugger.get_nondebug_quantized_model()
-            except (ValueError, RuntimeError):  # nothing of it is quantised then
+            except (ValueError, RuntimeError):  # then nothing of it is quantised
                 return Candidate(plain, _SOME, np.inf)
             return self._judge(content, _SOME, len(names), left)
 
@@ -176,7 +176,7 @@ class QuantizedFiles:
         return best if best is not None and len(best.content) <= _WORTH * len(plain) else None
 
     def _open_debugger(self, plain: bytes) -> tuple[Any, list[str]]:
-        """TensorFlow's debugger of quantised models, and the names of the layers that it can leave in float."""
+        """Return TensorFlow's debugger of quantised models, and the names of the layers that it can leave in float."""
         order = litert.input_order(plain, self._inputs)
         row = [self._asked.calibration[place][:1] for place in order]
         debugger = tf.lite.experimental.QuantizationDebugger(
@@ -219,7 +219,7 @@ class QuantizedFiles:
             return litert.load(file, self._inputs, self._outputs)
 
     def compare_times(self, plain: bytes, content: bytes) -> list[float]:
-        """How many times quicker than float it is, in CPU time: for one row and for several."""
+        """Return how many times quicker than float the file is, in CPU time: for one row and for several."""
         before, after = self._load(plain), self._load(content)
         found = []
         for rows in (1, MANY):
@@ -237,7 +237,7 @@ def _use_default(converter: Any) -> None:
 
 
 def _seconds(run: Run, given: list[Array]) -> float:
-    """CPU time of a call, the least of three stretches: others on the machine only add to it."""
+    """Return the CPU time of a call: the least of three stretches, as other programs only add to it."""
     run(given)
     least = np.inf
     for _ in range(3):
@@ -251,7 +251,7 @@ def _seconds(run: Run, given: list[Array]) -> float:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what TensorFlow's quantiser writes past Python's streams, and its warnings."""
+    """Silence TensorFlow's quantiser, which writes past Python's streams, and its warnings."""
     sys.stderr.flush()
     kept, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:

@@ -1,10 +1,10 @@
-"""Quantising for LiteRT: smaller weights and quicker arithmetic, as long as a bound on the answers holds.
+"""Quantise for LiteRT: smaller weights and quicker arithmetic, as long as a bound on the answers holds.
 
-"int8" is tried in this order, and the first that keeps the bound on rows it was not calibrated with is taken:
+"int8" tries these in order, and takes the first that keeps the bound on rows it was not calibrated with:
 
 1. weights and activations, with ranges from the calibration rows;
-2. weights, and activations with the ranges of each row as it is asked;
-3. as 1, with layers left in float: those that move the answers most.
+2. weights, and activations with ranges computed anew for each row;
+3. as 1, with the layers that move the answers most left in float.
 
 "float16" halves the weights; the arithmetic stays float32.
 """
@@ -30,10 +30,10 @@ _LEAST_ROWS = 20
 
 
 class QuantizationReport(TypedDict):
-    """What the description of a bundle says of a quantised engine.
+    """What a bundle's description says about a quantised engine.
 
-    `off`, `bound`: of an output's largest value. `allowed`: the bound by output. `bytes`: of float's
-    file and of this. `times_quicker`: for one row and for several.
+    `off`, `bound`: shares of an output's largest value. `allowed`: the bound by output. `bytes`: of the float file and
+    of this one. `times_quicker`: for one row and for several.
     """
 
     kind: str
@@ -50,17 +50,17 @@ class QuantizationReport(TypedDict):
 
 @dataclass(frozen=True)
 class Quantized:
-    """A quantised model, and what is known of it."""
+    """A quantised model, and what is known about it."""
 
     content: bytes
     report: QuantizationReport
 
 
 def read_quantization(kind: str, bound: float, fields: Sequence[Field], given: object) -> Quantization | None:
-    """Check what was asked for; None for nothing.
+    """Check what was asked for; return None if nothing was.
 
     Raises:
-        ArgumentError: it makes no sense, or there are too few rows.
+        ArgumentError: the request makes no sense, or there are too few rows.
     """
     if not kind:
         return None
@@ -87,12 +87,12 @@ def quantize(
     recorded: Sequence[Array],
     asked: Quantization,
 ) -> Quantized:
-    """Quantise the function, which is saved in the directory.
+    """Quantise the function that is saved in the directory.
 
     Args:
-        function: what is to be quantised.
-        directory: where it is saved.
-        inputs, outputs: what it takes and gives.
+        function: the function to quantise.
+        directory: where the function is saved.
+        inputs, outputs: what the function takes and gives.
         recorded: the inputs of the recorded examples, for which the bound must hold, too.
         asked: what was asked for.
 
@@ -123,7 +123,7 @@ def quantize(
 
 
 def describe(report: QuantizationReport) -> str:
-    """What came of it, in one line."""
+    """Describe the outcome in one line."""
     left = f", {len(report['float_layers'])} of {report['layers']} layers in float" * bool(
         report["float_layers"]
     )

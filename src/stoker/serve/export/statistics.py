@@ -1,7 +1,7 @@
 """Statistics of the training rows, so that a server can tell when requests have drifted away from them.
 
-For numbers: the mean, the spread and the share of missing values; for categories: which there were. They come from the
-features of `stoker.data`, or else from the examples or the first batches of the dataset, if there are enough rows.
+For numbers: the mean, the spread and the share of missing values; for categories: which ones occurred. They come from
+the features of `stoker.data`, or else from the examples or the first batches of the dataset, if there are enough rows.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from stoker.serve.drift import InputStatistics
 from stoker.serve.rows import RowError, as_rows
 from stoker.serve.signature import Array, Field
 
-# Fewer rows say too little; of more, the first are enough.
+# Fewer rows say too little; of more, the first ones are enough.
 _FEWEST, _MOST = 100, 5000
 # Larger vocabularies are not repeated in `bundle.json`.
 _MOST_WORDS = 10_000
 
 
 def statistics_of(fields: Sequence[Field], features: object, examples: object) -> dict[str, InputStatistics]:
-    """The statistics by input; inputs of which nothing is known are left out."""
+    """Return the statistics by input; inputs about which nothing is known are left out."""
     table = features if isinstance(features, Features) else getattr(features, "features", None)
     if isinstance(table, Features):
         return {field.name: found for field in fields if (found := _of_column(field, table))}
@@ -73,7 +73,7 @@ def _of_array(array: Array) -> InputStatistics:
 
 
 def _rows(fields: Sequence[Field], given: object) -> list[Array] | None:
-    """An array for each input, as far as the rows are at hand."""
+    """Return an array for each input, for as many rows as are at hand."""
     if given is None:
         return None
     try:
@@ -87,5 +87,5 @@ def _rows(fields: Sequence[Field], given: object) -> list[Array] | None:
             if count >= _MOST:
                 break
     except RowError:
-        return None  # the dataset's rows are not what the bundle takes
+        return None  # the dataset's rows are not what the bundle takes as input
     return [np.concatenate(one) for one in zip(*parts, strict=True)] if parts else None

@@ -76,7 +76,7 @@ def export(
         examples: a few rows to record with their answers; by default drawn from what is known of the inputs.
         evaluation: the scores of the model; by default those of its last epoch or its run.
         lineage: further information about where the model comes from.
-        run: the id of the run that trained it; by default the run of `stoker.fit`, `Trainer` or `Log`.
+        run: the id of the run that trained the model; by default the run of `stoker.fit`, `Trainer` or `Log`.
         store: the URL of the store, if not that of `STOKER_STORE` or `[tool.stoker]`.
         engines: engines besides TensorFlow: "litert", "onnx" (`stoker[litert]`, `stoker[onnx]`).
         quantize: "int8" or "float16": what LiteRT computes with. The bundle's other engines stay as they are.
@@ -99,7 +99,7 @@ def export(
     with place_bundle(path, overwrite) as target:
         _check(model, target, overwrite)
         if sign is not None:
-            signing.public_key(sign)  # what is wrong with it shows now
+            signing.public_key(sign)  # an invalid key shows now
         engines = converting.check([*engines, "litert"] if quantize else engines)
         known = lineage_of(model, run, store)
         with Exporting(known, model, target) as exporting, next_prover() as prover:
@@ -107,7 +107,7 @@ def export(
             words = labels if labels is not None else intake.labels
             traced = Traced(model, intake, words, labels is not None, scores_once)
             if examples is None and quantize:
-                examples = calibrate  # the bound holds for real rows
+                examples = calibrate  # the bound must hold for real rows
             inputs = _examples(intake, features, examples)
             given = examples if calibrate is None else calibrate
             quantization = read_quantization(quantize, bound, intake.fields, given)
@@ -187,7 +187,7 @@ def _check(model: object, target: Path, overwrite: bool) -> None:
 
 
 def _examples(intake: Intake, features: object, given: object) -> list[Array]:
-    """An array for each input, of a few rows."""
+    """Return a few rows as an array for each input."""
     if given is None:
         return draw_rows(intake.fields, features)
     if isinstance(given, tf.data.Dataset):
@@ -201,10 +201,10 @@ def _examples(intake: Intake, features: object, given: object) -> list[Array]:
 
 
 def _answers(traced: Traced, inputs: list[Array]) -> list[Array]:
-    """`model.predict`'s answers, after it has been seen that the traced function gives the same.
+    """Return the answers of `model.predict`, after checking that the traced function gives the same.
 
     Raises:
-        BundleError: it does not, or `predict` itself answers differently each time.
+        BundleError: the function gives other answers, or `predict` itself answers differently each time.
     """
     model = traced.model
     ready = traced.intake.encode_rows(inputs)
@@ -236,7 +236,7 @@ def _answers(traced: Traced, inputs: list[Array]) -> list[Array]:
 
 
 def _predict(model: keras.Model, ready: Nest) -> list[Array]:
-    # What `predict` does with a batch, without the pipeline it would make for it.
+    # Do what `predict` does with a batch, without the pipeline it would make for it.
     leaves = leaves_of(model.predict_on_batch(ready))
     return [one.astype(np.float32) if one.dtype.name == "bfloat16" else one for one in leaves]
 
@@ -252,7 +252,7 @@ def _save_keras(model: keras.Model, file: Path) -> str | None:
 
 
 def _evaluation(model: keras.Model, given: Mapping[str, float] | None, known: Lineage) -> dict[str, float]:
-    """What was given, what the last epoch in this process said, or what the run in the store says."""
+    """Return the scores that were given, those of the last epoch in this process, or those of the run in the store."""
     if given is not None:
         return {name: float(one) for name, one in given.items()}
     history = getattr(getattr(model, "history", None), "history", None) or {}

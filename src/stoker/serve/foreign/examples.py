@@ -1,4 +1,4 @@
-"""Examples as JSON has them, serialized as models parse them."""
+"""Serialize examples that came as JSON, in the form that models parse."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _LARGEST = 2**63
 
 
 def serialize_example(features: Mapping[str, object]) -> bytes:
-    """Serialize an object of features: whole numbers, other numbers, texts or bytes, one or a list.
+    """Serialize an object of features: integers, floats, texts or bytes, one value or a list.
 
     Raises:
-        RequestError: a feature is something else, or mixes them.
+        RequestError: a feature is of another type, or mixes types.
     """
     made = tf.train.Example()
     for name, value in features.items():

@@ -1,4 +1,4 @@
-"""A SavedModel in a TensorFlow session, as TensorFlow Serving runs it, or a LiteRT file in an interpreter."""
+"""Load a SavedModel into a TensorFlow session, as TensorFlow Serving does, or a LiteRT file into an interpreter."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class LoadedSignature:
     """A signature with the function that computes it.
 
     Attributes:
-        name: as requests name it.
+        name: the name that requests use.
         definition: TensorFlow's `SignatureDef`.
-        run: arrays to arrays, in the order of `inputs` and `outputs`.
-        may_join: nothing in it rules out that several requests are answered together.
+        run: computes arrays in the order of `outputs` from arrays in the order of `inputs`.
+        may_join: whether nothing in it prevents several requests from being answered together.
     """
 
     name: str
@@ -46,12 +46,12 @@ class LoadedSignature:
 
     @property
     def inputs(self) -> tuple[TensorField, ...]:
-        """What it takes."""
+        """The tensors it takes."""
         return signatures.read_fields(self.definition.inputs)
 
     @property
     def outputs(self) -> tuple[TensorField, ...]:
-        """What it gives."""
+        """The tensors it gives."""
         return signatures.read_fields(self.definition.outputs)
 
 
@@ -59,7 +59,7 @@ def load_saved_model(place: Path, tags: Sequence[str]) -> list[LoadedSignature]:
     """Load a SavedModel with all its signatures.
 
     Raises:
-        BundleError: it cannot be loaded, or has no signature.
+        BundleError: the model cannot be loaded, or has no signature.
     """
     options = tf.compat.v1.ConfigProto()
     options.gpu_options.allow_growth = True
@@ -81,7 +81,7 @@ def load_saved_model(place: Path, tags: Sequence[str]) -> list[LoadedSignature]:
 
 
 def _register_text_operations() -> None:
-    """Make the operations of TensorFlow Text known, which TensorFlow Serving has, too, where they are installed."""
+    """Register the operations of TensorFlow Text if it is installed; TensorFlow Serving has them, too."""
     if importlib.util.find_spec("tensorflow_text") is not None:
         importlib.import_module("tensorflow_text")
 
@@ -107,7 +107,7 @@ def load_litert(place: Path) -> list[LoadedSignature]:
     """Load a LiteRT file: its signatures, or its tensors under their own names if it has none.
 
     Raises:
-        BundleError: it cannot be loaded, or LiteRT is not installed.
+        BundleError: the file cannot be loaded, or LiteRT is not installed.
     """
     if not is_installed("litert"):
         raise BundleError(f"{place / LITERT} needs LiteRT: pip install 'stoker[litert]'")
@@ -119,7 +119,7 @@ def load_litert(place: Path) -> list[LoadedSignature]:
 
 
 class _Interpreter:
-    """LiteRT's interpreter, which one caller uses at a time, and which is resized where a request's shapes differ."""
+    """LiteRT's interpreter. One caller uses it at a time; it is resized when a request's shapes differ."""
 
     def __init__(self, file: Path) -> None:
         from ai_edge_litert.interpreter import Interpreter
@@ -131,7 +131,7 @@ class _Interpreter:
         self.names = list(self._interpreter.get_signature_list()) or list(self._noted) or [SIGNATURE]
 
     def load_signature(self, name: str) -> LoadedSignature:
-        """A signature with its function."""
+        """Return a signature with its function."""
         takes, gives = self._details(name)
         made = tf.compat.v1.saved_model.build_signature_def(method_name="tensorflow/serving/predict")
         for details, infos in ((takes, made.inputs), (gives, made.outputs)):
@@ -175,7 +175,7 @@ class _Interpreter:
 
 
 def _read_noted_signatures(file: Path) -> dict[str, ProtoMessage]:
-    """The signatures that TensorFlow Serving notes in a LiteRT file from before such files had signatures."""
+    """Read the signatures that TensorFlow Serving notes in LiteRT files older than LiteRT's own signatures."""
     from ai_edge_litert import schema_py_generated as schema
     from flatbuffers import flexbuffers
 

@@ -1,4 +1,4 @@
-"""Where models that Stoker did not export lie. Looking needs no TensorFlow."""
+"""Find where models that Stoker did not export are stored. This needs no TensorFlow."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from pathlib import Path
 from stoker.serve.bundle import DESCRIPTION
 
 SAVED_MODEL, SAVED_MODEL_TEXT, LITERT = "saved_model.pb", "saved_model.pbtxt", "model.tflite"
-# Files whose change makes it another model; a SavedModel that is still being copied changes, too.
+# If one of these files changes, it is another model; a SavedModel that is still being copied changes, too.
 _PARTS = (SAVED_MODEL, SAVED_MODEL_TEXT, LITERT, "variables/variables.index")
 
 
 def is_foreign_model(path: Path) -> bool:
-    """Whether there is a model that Stoker did not export; a bundle may hold such files, too."""
+    """Whether this path holds a model that Stoker did not export; a bundle may hold such files, too."""
     if (path / DESCRIPTION).is_file():
         return False
     return any((path / name).is_file() for name in (SAVED_MODEL, SAVED_MODEL_TEXT, LITERT))
 
 
 def is_in_litert(path: Path, preferred: bool) -> bool:
-    """Whether to load the model's LiteRT file: there is no other, or it is preferred."""
+    """Whether to load the model's LiteRT file: because there is no other, or because it is preferred."""
     has_saved_model = any((path / name).is_file() for name in (SAVED_MODEL, SAVED_MODEL_TEXT))
     return not has_saved_model or (preferred and (path / LITERT).is_file())
 
 
 def mark_of(path: Path) -> tuple[int, ...]:
-    """What changes when the model is replaced; empty if there is none."""
+    """Return a value that changes when the model is replaced; empty if there is no model."""
     if not is_foreign_model(path):
         return ()
     found: list[int] = []

@@ -18,11 +18,11 @@ _CLASSES, _SCORES, _OUTPUTS = "classes", "scores", "outputs"
 
 @dataclass(frozen=True)
 class ForeignSignature(ServedSignature):
-    """A signature whose tensors go to the model as they are.
+    """A signature whose tensors go to the model unchanged.
 
     Attributes:
-        loaded: what computes it.
-        joins: requests may be answered together.
+        loaded: the loaded signature that computes the answers.
+        joins: whether requests may be answered together.
     """
 
     inputs: tuple[TensorField, ...]

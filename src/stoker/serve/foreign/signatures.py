@@ -1,4 +1,4 @@
-"""What a signature of a SavedModel takes and gives, and whether answering it changes anything."""
+"""What a signature of a SavedModel takes and gives, and whether a call of it changes anything."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from stoker.serve.signature import TensorField
 from stoker.tf_internals import graphs
 from stoker.tf_internals.types import ProtoMessage
 
-# Signatures that are TensorFlow's own.
+# TensorFlow's own signatures.
 _INTERNAL = ("__saved_model_init_op", "__saved_model_train_op")
 _NO_VALUES = frozenset({"resource", "variant"})
-# Operations with state that only read it, or whose bodies are looked at.
+# Stateful operations that only read their state, or whose bodies are inspected.
 _READING = re.compile(
     r"Placeholder\w*|Variable(V2)?|VarHandleOp|ReadVariableOp|VarIsInitializedOp|VariableShape|ResourceGather(Nd)?"
     r"|(Mutable)?(Dense)?HashTable(OfTensors)?(V2)?|LookupTable(Find|Size|Export)(V2)?"
@@ -23,7 +23,7 @@ _READING = re.compile(
 
 
 def list_signatures(meta: ProtoMessage) -> dict[str, ProtoMessage]:
-    """The signatures that can be asked: those whose tensors have values."""
+    """Return the signatures that can be called: those whose tensors have values."""
     found = {}
     for name, one in meta.signature_def.items():
         infos = [*one.inputs.values(), *one.outputs.values()]
@@ -34,7 +34,7 @@ def list_signatures(meta: ProtoMessage) -> dict[str, ProtoMessage]:
 
 
 def read_fields(infos: ProtoMessage) -> tuple[TensorField, ...]:
-    """The inputs or outputs of a signature, in the order of their names."""
+    """Return the inputs or outputs of a signature, in the order of their names."""
     return tuple(
         TensorField(
             name, _dtype_name(infos[name]), (None,), infos[name].name, declared=_declared(infos[name])
@@ -44,7 +44,7 @@ def read_fields(infos: ProtoMessage) -> tuple[TensorField, ...]:
 
 
 def _dtype_name(info: ProtoMessage) -> str:
-    """The type of a tensor; "" if it has no values that a request could hold."""
+    """Return the type of a tensor; "" if it has no values that a request could hold."""
     try:
         name = str(tf.as_dtype(info.dtype).base_dtype.name)
     except TypeError:
@@ -59,7 +59,7 @@ def _declared(info: ProtoMessage) -> tuple[int | None, ...] | None:
 
 
 def leaves_rows_free(fields: tuple[TensorField, ...]) -> bool:
-    """Whether all have a first size, and none says which."""
+    """Whether every field has a first dimension, and none fixes its size."""
     return bool(fields) and all((one.declared or (0,))[0] is None for one in fields)
 
 
@@ -89,7 +89,7 @@ def only_reads(meta: ProtoMessage, outputs: list[str]) -> bool:
 
 
 def _node_reads(node: ProtoMessage, functions: dict[str, ProtoMessage], called: list[str]) -> bool:
-    """Whether a node only reads; the functions that it calls are added to `called`."""
+    """Whether a node only reads. The functions that it calls are added to `called`."""
     names = {node.op}
     for value in node.attr.values():
         names.add(value.func.name)

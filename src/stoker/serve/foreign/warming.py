@@ -1,8 +1,8 @@
-"""The first calls of a model: the requests that came with it, and the trial of answering several requests together.
+"""The first calls of a model: the requests that came with it, and a trial of answering several requests together.
 
 A SavedModel may hold requests in `assets.extra/tf_serving_warmup_requests`, as TensorFlow Serving reads them. A model
-of rows need not answer each row for itself: padding, or a mean over the batch, lets one request change the answer of
-another. So requests share a call only after rows were answered the same, alone and together.
+that takes rows may not answer each row independently: through padding, or a mean over the batch, one request can change
+the answer of another. So requests share a call only after a trial gave rows the same answers alone and together.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def answer_recorded_requests(loaded: Iterable[LoadedSignature], place: Path, rep
     """Answer the requests that came with a model.
 
     Raises:
-        BundleError: they cannot be read, or the model does not answer one.
+        BundleError: the requests cannot be read, or the model does not answer one.
     """
     by_name = {one.name: one for one in loaded}
     asked: Warmed = {}
@@ -70,7 +70,7 @@ def _read_records(file: Path) -> Iterator[ProtoMessage]:
 
 
 def _questions(log: ProtoMessage) -> Iterator[tuple[str, dict[str, Array]]]:
-    """The signatures that a recorded request asks, each with its tensors."""
+    """Yield the signatures that a recorded request asks, each with its tensors."""
     kind = log.WhichOneof("log_type")
     if kind is None:
         return
@@ -88,7 +88,7 @@ def _questions(log: ProtoMessage) -> Iterator[tuple[str, dict[str, Array]]]:
 
 
 def serialize_examples(given: ProtoMessage) -> Array:
-    """The examples of an `Input`, each with what the context has, as models parse them."""
+    """Serialize the examples of an `Input` as models parse them, each with the features of the context."""
     kind = given.WhichOneof("kind")
     held = given.example_list_with_context if kind == "example_list_with_context" else given.example_list
     found = np.empty(len(held.examples), object)
@@ -100,13 +100,13 @@ def serialize_examples(given: ProtoMessage) -> Array:
         whole.CopyFrom(held.context)
         whole.MergeFrom(example)
         for name, feature in example.features.feature.items():
-            whole.features.feature[name].CopyFrom(feature)  # instead of the context's, not behind it
+            whole.features.feature[name].CopyFrom(feature)  # replaces the context's feature
         found[place] = whole.SerializeToString()
     return found
 
 
 def time_and_try_joining(signature: LoadedSignature, asked: Warmed) -> tuple[bool, float | None]:
-    """Whether rows are answered the same, alone and together; and the seconds of a call, if one was made."""
+    """Return whether rows get the same answers alone and together, and the seconds of a call, if one was made."""
     if not signature.may_join:
         return False, None
     rows = _trial_rows(signature, asked.get(signature.name, []))
@@ -126,7 +126,7 @@ def time_and_try_joining(signature: LoadedSignature, asked: Warmed) -> tuple[boo
 
 
 def _trial_rows(signature: LoadedSignature, asked: list[list[Array]]) -> list[Array] | None:
-    """A few rows: those of the recorded requests, or made up."""
+    """Return a few rows: those of the recorded requests, or made-up ones."""
     shapes = {tuple(array.shape[1:] for array in arrays) for arrays in asked}
     if len(shapes) == 1 and all(array.ndim for arrays in asked for array in arrays):
         joined = [np.concatenate(parts)[:_TRIAL_ROWS] for parts in zip(*asked, strict=True)]

@@ -1,4 +1,4 @@
-"""What all gRPC services share: from a call's message to the data plane, and from its errors to gRPC's codes."""
+"""What all gRPC services share: calls pass messages to the data plane, and errors become gRPC's codes."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ StreamWork = Callable[[Inquiry, ProtoMessage], AsyncIterator[ProtoMessage]]
 
 
 class GrpcService:
-    """One service: its full name, under which name clients ask it if that differs, and the work of its calls."""
+    """One service: its full name, the name that clients use if that differs, and the work of its calls."""
 
     name: str
     served_as = ""
-    open_to_all = False  # no token is asked for: health checks
+    open_to_all = False  # whether no token is needed, as for health checks
 
     def __init__(self, plane: DataPlane) -> None:
         self.plane, self.settings = plane, plane.settings
 
     def calls(self) -> dict[str, Work]:
-        """The calls of one message by name."""
+        """Return the calls of one message, by name."""
         raise NotImplementedError
 
     def streams(self) -> dict[str, StreamWork]:
-        """The calls that stream, by name."""
+        """Return the calls that stream, by name."""
         return {}
 
     def name_model(self, request: ProtoMessage) -> str:
-        """The model that a request asks; "" for none."""
+        """Return the model that a request asks; "" for none."""
         return ""
 
     def make_handler(self) -> grpc.GenericRpcHandler:
-        """The service as gRPC takes it."""
+        """Return the service in the form that gRPC takes."""
         handlers = {}
         methods = {one.name: one for one in make_pool().FindServiceByName(self.name).methods}
         for name, work in self.calls().items():
@@ -77,9 +77,9 @@ class GrpcService:
         request_class: Callable[[], ProtoMessage],
         response_class: Callable[[], ProtoMessage],
     ) -> Callable[[object, grpc.aio.ServicerContext], Awaitable[ProtoMessage]]:
-        """Answers a call, or ends it with a code and one line.
+        """Return a handler that answers a call, or ends it with a code and one line.
 
-        It takes a stream and reads one message of it, so it can refuse a call before its message is read.
+        The handler takes a stream and reads one message from it, so it can refuse a call before its message is read.
         """
 
         async def respond(_: object, context: grpc.aio.ServicerContext) -> ProtoMessage:
@@ -108,7 +108,7 @@ class GrpcService:
     def _respond_in_stream(
         self, name: str, work: StreamWork, request_class: Callable[[], ProtoMessage]
     ) -> Callable[[object, grpc.aio.ServicerContext], AsyncIterator[ProtoMessage]]:
-        """Answers the messages of a stream one after another, as long as they come."""
+        """Return a handler that answers the messages of a stream one after another, as long as they come."""
 
         async def respond(_: object, context: grpc.aio.ServicerContext) -> AsyncIterator[ProtoMessage]:
             try:
@@ -134,7 +134,7 @@ class GrpcService:
         return inquiry
 
     def _begin(self, inquiry: Inquiry, request: ProtoMessage, data: bytes) -> None:
-        """Parse a message that has come; here, because gRPC would answer an invalid one with a traceback."""
+        """Parse a message that has arrived. Done here, as gRPC would answer an invalid one with a traceback."""
         self.plane.hold(inquiry, len(data))
         inquiry.started = now()
         try:
@@ -144,7 +144,7 @@ class GrpcService:
         inquiry.model = self.name_model(request)
 
     async def _read_message(self, context: grpc.aio.ServicerContext, in_stream: bool = False) -> bytes | None:
-        """The next message of a call; None if there is none. Whoever keeps a stream open may take their time."""
+        """Read the next message of a call; None if there is none. Within a stream, there is no time limit."""
         limit = None if in_stream else self.settings.body_timeout
         try:
             data = await asyncio.wait_for(context.read(), limit)

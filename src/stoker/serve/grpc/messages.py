@@ -1,7 +1,7 @@
-"""The messages of all gRPC services, from the descriptor set that `make protos` compiles out of `protos/*.proto`.
+"""The messages of all gRPC services, from the descriptor set that `make protos` compiles from `protos/*.proto`.
 
-They live in a pool of their own: the packages of TensorFlow Serving's, Triton's and KServe's clients have messages of
-the same names, and a process may have those packages, too.
+They have a pool of their own, because the client packages of TensorFlow Serving, Triton and KServe have messages with
+the same names, and a process may import those packages, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from google.protobuf.descriptor import FileDescriptor
 from stoker.tf_internals.types import ProtoMessage
 
 SERVING, INFERENCE = "tensorflow.serving", "inference"
-# What our files import.
+# The files that ours import.
 _NEEDS = (
     type(tf.make_tensor_proto(0)).DESCRIPTOR.file,
     wrappers_pb2.DESCRIPTOR,
@@ -38,7 +38,7 @@ def _add_file(pool: descriptor_pool.DescriptorPool, file: FileDescriptor, known:
 
 @cache
 def make_pool() -> descriptor_pool.DescriptorPool:
-    """The pool with our files and all that they import."""
+    """Return the pool with our files and everything that they import."""
     pool = descriptor_pool.DescriptorPool()
     known: set[str] = set()
     for needed in _NEEDS:
@@ -51,11 +51,11 @@ def make_pool() -> descriptor_pool.DescriptorPool:
 
 @cache
 def message_class(name: str) -> type[ProtoMessage]:
-    """The class of a message, by its full name: "inference.ModelInferRequest"."""
+    """Return the class of a message by its full name, such as "inference.ModelInferRequest"."""
     found: type[ProtoMessage] = message_factory.GetMessageClass(make_pool().FindMessageTypeByName(name))
     return found
 
 
 def serving_message(name: str) -> ProtoMessage:
-    """An empty message of TensorFlow Serving."""
+    """Return an empty message of TensorFlow Serving."""
     return message_class(f"{SERVING}.{name}")()

@@ -1,4 +1,4 @@
-"""The Open Inference Protocol over gRPC, with those of Triton's extensions that its client uses."""
+"""The Open Inference Protocol over gRPC, with the extensions of Triton that its client uses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from stoker.serve.signature import Array, Field
 from stoker.tf_internals.types import ProtoMessage
 from stoker.version import __version__
 
-# The field of the contents that holds each type; what is not here goes as raw bytes only.
+# The field of the contents that holds each type; other types go as raw bytes only.
 _CONTENTS = {
     "BOOL": "bool_contents", "UINT8": "uint_contents", "UINT16": "uint_contents", "UINT32": "uint_contents",
     "UINT64": "uint64_contents", "INT8": "int_contents", "INT16": "int_contents", "INT32": "int_contents",
@@ -43,7 +43,7 @@ _CONTENTS = {
 
 
 class InferenceService(GrpcService):
-    """Live, ready, metadata, infer; configuration, statistics and the repository's index."""
+    """The calls live, ready, metadata and infer; configuration, statistics and the repository's index."""
 
     name = f"{INFERENCE}.GRPCInferenceService"
 
@@ -67,25 +67,25 @@ class InferenceService(GrpcService):
         return str(getattr(request, "model_name", "") or getattr(request, "name", ""))
 
     async def tell_live(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """Whether the server runs."""
+        """Say that the server runs."""
         response.live = True
 
     async def tell_ready(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """Whether all models answer."""
+        """Say whether all models answer."""
         response.ready = self.plane.is_serving()
 
     async def tell_model_ready(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """Whether a model answers."""
+        """Say whether a model answers."""
         self.plane.models.version(request.name, request.version or None)
         response.ready = self.plane.is_ready
 
     async def describe_server(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """Who answers."""
+        """Say who answers."""
         response.name, response.version = "stoker", __version__
         response.extensions.extend(EXTENSIONS)
 
     async def describe_model(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """What a model takes and gives."""
+        """Say what a model takes and gives."""
         version = self.plane.models.version(request.name, request.version or None)
         signature = version.signature()
         response.name, response.platform = request.name, PLATFORM
@@ -96,12 +96,12 @@ class InferenceService(GrpcService):
                 described.add(name=field.name, datatype=datatype, shape=shape_of(field))
 
     async def tell_config(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """How a model is set up."""
+        """Say how a model is set up."""
         version = self.plane.models.version(request.name, request.version or None)
         ParseDict(describe_config(request.name, version, self.settings.batch), response.config)
 
     async def tell_statistics(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """What was answered so far."""
+        """Say what was answered so far."""
         models = self.plane.models
         if request.name:
             models.version(request.name, request.version or None)
@@ -110,12 +110,12 @@ class InferenceService(GrpcService):
                 ParseDict(one, response.model_stats.add())
 
     async def list_models(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """All versions of all models."""
+        """List all versions of all models."""
         for one in list_repository(self.plane.models):
             response.models.add(**one)
 
     async def infer(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """Tensors to tensors."""
+        """Answer tensors with tensors."""
         version = self.plane.models.version(request.model_name, request.model_version or None)
         inquiry.id = request.id
 
@@ -137,7 +137,7 @@ class InferenceService(GrpcService):
         )
 
     async def infer_in_stream(self, inquiry: Inquiry, request: ProtoMessage) -> AsyncIterator[ProtoMessage]:
-        """One of the requests of a stream; an error ends only itself."""
+        """Answer one request of a stream; an error ends only that request."""
         answer = message_class(f"{INFERENCE}.ModelStreamInferResponse")()
         status = 200
         try:
@@ -170,7 +170,7 @@ class InferenceService(GrpcService):
 
 
 def _read_contents(one: ProtoMessage, tensor: SentTensor) -> Array:
-    """Values that came in the field of their type."""
+    """Read values that came in the field of their type."""
     if one.datatype not in _CONTENTS:
         raise RequestError(400, f"{one.name!r}: {one.datatype} must come in raw_input_contents")
     values = getattr(one.contents, _CONTENTS[one.datatype])
@@ -203,7 +203,7 @@ def _fill(
     wanted: list[WantedOutput],
     answers: Answers,
 ) -> None:
-    """Answer raw bytes with raw bytes, and typed values with typed values where their type has a field."""
+    """Fill the response: raw bytes if the request had raw bytes, else typed values if their type has a field."""
     response.model_name, response.model_version, response.id = (
         request.model_name,
         str(version.number),

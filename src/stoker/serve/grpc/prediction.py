@@ -25,7 +25,7 @@ FillResult = Callable[[ProtoMessage, ServedSignature, Answers], None]
 
 
 class _ServingService(GrpcService):
-    """What both services of TensorFlow Serving share."""
+    """The parts that both services of TensorFlow Serving share."""
 
     def name_model(self, request: ProtoMessage) -> str:
         spec = getattr(request, "model_spec", None)
@@ -35,17 +35,17 @@ class _ServingService(GrpcService):
         return "" if spec is None else str(spec.name)
 
     def find_version(self, spec: ProtoMessage) -> Version:
-        """The version that a request means."""
+        """Return the version that a request means."""
         number = str(spec.version.value) if spec.HasField("version") else None
         try:
             return self.plane.models.version(spec.name, number, spec.version_label or None)
         except RequestError as error:
-            # Clients, and TensorFlow Serving's own tests, look for the first words.
+            # Clients, and TensorFlow Serving's own tests, look for the first words of this message.
             raise RequestError(error.status, f"Servable not found for request: {error.line}") from None
 
 
 class PredictionService(_ServingService):
-    """Tensors and examples in, answers out."""
+    """Answers tensors and examples."""
 
     name = f"{SERVING}.PredictionService"
 
@@ -59,7 +59,7 @@ class PredictionService(_ServingService):
         }
 
     async def predict(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """Tensors to tensors."""
+        """Answer tensors with tensors."""
         spec = request.model_spec
 
         def parse(version: Version) -> Parsed[None]:
@@ -89,15 +89,15 @@ class PredictionService(_ServingService):
         return Question(spec.name, self.find_version(spec), size, parse, is_pinned)
 
     async def classify(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """Examples to labels with their scores, the best first."""
+        """Answer examples with labels and their scores, the best first."""
         await self._ask_examples(inquiry, request.model_spec, request.input, response, _CLASSIFY)
 
     async def regress(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """Examples to a number each."""
+        """Answer each example with a number."""
         await self._ask_examples(inquiry, request.model_spec, request.input, response, _REGRESS)
 
     async def multi_inference(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """The same examples, classified or regressed by several models or signatures."""
+        """Answer the same examples from several models or signatures, which classify or regress."""
         if not request.tasks:
             raise RequestError(400, "there are no tasks")
         given = getattr(request.input, request.input.WhichOneof("kind") or "example_list")
@@ -112,7 +112,7 @@ class PredictionService(_ServingService):
             )
 
     async def metadata(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """The signatures."""
+        """Describe the signatures."""
         odd = [name for name in request.metadata_field if name != "signature_def"]
         if odd or not request.metadata_field:
             raise RequestError(
@@ -137,7 +137,7 @@ class PredictionService(_ServingService):
         method: str,
         attribute: str = "result",
     ) -> None:
-        """Have a model answer examples; its answers go into an attribute of the response."""
+        """Have a model answer examples, and put its answers into an attribute of the response."""
         fill = _METHODS[method]
 
         def parse(version: Version) -> Parsed[None]:
@@ -164,7 +164,7 @@ class PredictionService(_ServingService):
 
 
 class ModelService(_ServingService):
-    """Which models there are, and which there shall be."""
+    """Says which models are served, and takes the list of those to serve."""
 
     name = f"{SERVING}.ModelService"
 
@@ -172,7 +172,7 @@ class ModelService(_ServingService):
         return {"GetModelStatus": self.status, "HandleReloadConfigRequest": self.reload_config}
 
     async def status(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """Which versions answer."""
+        """Say which versions answer."""
         spec = request.model_spec
         one = spec.HasField("version") or spec.version_label
         for version in [self.find_version(spec)] if one else self._versions(spec.name):

@@ -18,10 +18,10 @@ SERVICES = (
 
 
 async def start_server(plane: DataPlane, address: str, shared: bool = False) -> tuple[grpc.aio.Server, int]:
-    """Start a server, and return it with its port; other processes may listen there, too, if it is `shared`.
+    """Start a server, and return it with its port. If it is `shared`, other processes may listen on the port, too.
 
     Raises:
-        UsageError: it cannot have the address.
+        UsageError: the server cannot listen at the address.
     """
     settings = plane.settings
     options: list[tuple[str, int | str]] = [

@@ -1,4 +1,4 @@
-"""gRPC's own services: health checks, and reflection, which tells clients such as grpcurl what there is."""
+"""gRPC's own services: health checks, and reflection, which tells clients such as grpcurl which services there are."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SERVICES = (
 )
 _SERVING, _NOT_SERVING = 1, 2
 _NOT_FOUND, _UNIMPLEMENTED = 5, 12
-# How often a client that watches is told of a change, if there is one.
+# How often a watching client is told of a change, if there is one.
 _LOOK_S = 0.5
 
 
 class HealthService(GrpcService):
-    """Whether the server takes requests; load balancers ask without a token."""
+    """Says whether the server takes requests; load balancers ask without a token."""
 
     name = f"{_HEALTH}.Health"
     open_to_all = True
@@ -41,7 +41,7 @@ class HealthService(GrpcService):
         return {"Watch": self.watch}
 
     async def check(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """The health of the server, or of one of its services, which is the same."""
+        """Report the health of the server, or of one of its services, which is the same."""
         if request.service and request.service not in _SERVICES:
             raise RequestError(
                 404, f"there is no service {request.service!r}; there are {', '.join(_SERVICES)}"
@@ -52,7 +52,7 @@ class HealthService(GrpcService):
         return _SERVING if self.plane.is_serving() else _NOT_SERVING
 
     async def watch(self, inquiry: Inquiry, request: ProtoMessage) -> AsyncIterator[ProtoMessage]:
-        """The health now, and again whenever it changes."""
+        """Yield the health now, and again whenever it changes."""
         last = None
         while True:
             status = self._status()
@@ -63,7 +63,7 @@ class HealthService(GrpcService):
 
 
 class ReflectionService(GrpcService):
-    """The services, and the files that describe their messages."""
+    """Describes the services, with the files that define their messages."""
 
     name = f"{_REFLECTION}.ServerReflection"
 
@@ -74,7 +74,7 @@ class ReflectionService(GrpcService):
         return {"ServerReflectionInfo": self.tell}
 
     async def tell(self, inquiry: Inquiry, request: ProtoMessage) -> AsyncIterator[ProtoMessage]:
-        """The answer to one question."""
+        """Answer one question of a client."""
         answer = message_class(f"{_REFLECTION}.ServerReflectionResponse")()
         answer.valid_host = request.host
         answer.original_request.CopyFrom(request)
@@ -97,13 +97,13 @@ class ReflectionService(GrpcService):
 
 
 class ReflectionServiceAlpha(ReflectionService):
-    """The same under the name that older clients ask for."""
+    """The same service under the name that older clients ask for."""
 
     served_as = "grpc.reflection.v1alpha.ServerReflection"
 
 
 def _add_files(answer: ProtoMessage, file: FileDescriptor) -> None:
-    """A file, and all that it imports."""
+    """Add a file, and everything that it imports."""
     waiting, known = [file], set()
     while waiting:
         one = waiting.pop()

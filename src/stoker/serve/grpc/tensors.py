@@ -1,7 +1,7 @@
-"""Tensors and examples of the protocol become rows, and outputs become tensors.
+"""Turn the protocol's tensors and examples into rows, and outputs into tensors.
 
-A tensor may give one value for all of its shape, so that a few bytes ask for any amount of memory: shapes are checked
-before there is an array.
+A tensor may give one value for its whole shape, so a few bytes can ask for any amount of memory. Shapes are therefore
+checked before an array is made.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stoker.serve.signature import Array, Field
 from stoker.tf_internals.types import ProtoMessage
 
 _EMPTY_TENSOR = type(tf.make_tensor_proto(0))
-# Types whose values protobuf stores as NumPy does, with the key before them: float_val, double_val.
+# Types whose values protobuf stores as NumPy does, with the key before them: of float_val and of double_val.
 _PACKED = {"float32": b"\x2a", "float64": b"\x32"}
 _VALUES = {
     "float16": "half_val", "bfloat16": "half_val", "int8": "int_val", "int16": "int_val", "int32": "int_val",
@@ -32,7 +32,7 @@ _VALUES = {
 
 
 def read_tensors(tensors: Mapping[str, ProtoMessage]) -> dict[str, Array]:
-    """Make arrays of named tensors; RequestError if one is no tensor."""
+    """Make arrays from named tensors; raise RequestError if one is not a valid tensor."""
     given = {}
     for name, tensor in tensors.items():
         try:
@@ -65,7 +65,7 @@ def check_sizes(
 
 
 def _item_bytes(name: str, tensor: ProtoMessage) -> int:
-    """Bytes of one value; for a string, those of its pointer."""
+    """Return the bytes of one value; for a string, those of its pointer."""
     try:
         dtype = tf.as_dtype(tensor.dtype)
     except TypeError:
@@ -74,13 +74,13 @@ def _item_bytes(name: str, tensor: ProtoMessage) -> int:
 
 
 def _bytes_of_repeats(tensor: ProtoMessage, shape: list[int]) -> int:
-    """Bytes of the strings that are not sent: the last one is repeated for them."""
+    """Return the bytes of the strings that are not sent, for which the last one is repeated."""
     missing = math.prod(shape) - len(tensor.string_val)
     return max(0, missing) * len(tensor.string_val[-1]) if tensor.string_val else 0
 
 
 def tensor_of(field: Field, array: Array) -> bytes:
-    """Serialize an output as a tensor, its values in the field of their type, where clients look for them."""
+    """Serialize an output as a tensor, with its values in the field of their type, where clients look for them."""
     plain = np.asarray(array)
     dtype = tf.as_dtype(field.dtype)
     made = _EMPTY_TENSOR()
@@ -88,7 +88,7 @@ def tensor_of(field: Field, array: Array) -> bytes:
     for size in plain.shape:
         made.tensor_shape.dim.add(size=size)
     if field.dtype in _PACKED:
-        # These bytes are the message's own: a list of numbers would take ten times as long.
+        # These bytes are exactly the message's: a list of numbers would take ten times as long.
         data = np.ascontiguousarray(plain, f"<{np.dtype(field.dtype).str[1:]}").tobytes()
         head: bytes = made.SerializeToString()
         return head + _PACKED[field.dtype] + _encode_length(len(data)) + data
@@ -104,7 +104,7 @@ def tensor_of(field: Field, array: Array) -> bytes:
 
 
 def _encode_length(length: int) -> bytes:
-    """A number in protobuf's form of seven bits a byte."""
+    """Encode a number in protobuf's form of seven bits a byte."""
     found = bytearray()
     while length > 127:
         found.append(length & 127 | 128)
@@ -114,11 +114,11 @@ def _encode_length(length: int) -> bytes:
 
 
 def rows_of_examples(fields: Sequence[Field], given: ProtoMessage, settings: ServerSettings) -> InputRows:
-    """Make rows of the examples of an `Input`, each with what the context has.
+    """Make rows from the examples of an `Input`, each with the features of the context.
 
     Raises:
-        RequestError: there are none, or too many.
-        RowError: they do not fit.
+        RequestError: there are no examples, or too many.
+        RowError: the examples do not fit.
     """
     limits.check_examples(given, settings)
     kind = given.WhichOneof("kind")
@@ -133,7 +133,7 @@ def rows_of_examples(fields: Sequence[Field], given: ProtoMessage, settings: Ser
 
 
 def _value(field: Field | None, feature: ProtoMessage) -> object:
-    """The values of a feature in the shape of its input."""
+    """Return the values of a feature in the shape of its input."""
     kind = feature.WhichOneof("kind")
     values = list(getattr(feature, kind).value) if kind else []
     if field is None or None in field.shape:
@@ -141,7 +141,7 @@ def _value(field: Field | None, feature: ProtoMessage) -> object:
     if len(values) == 1 and (field.shape == () or (kind == "bytes_list" and takes_files(field))):
         return values[0]
     if field.shape == () and not values and field.kind:
-        return None  # a column's missing value
+        return None  # the missing value of a column
     try:
         array = np.empty(len(values), object)
         array[:] = values

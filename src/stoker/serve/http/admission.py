@@ -1,4 +1,4 @@
-"""Who may send a request: checked before its body is read, on every way a request can come."""
+"""Who may send a request: checked before its body is read, whichever way the request comes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from stoker.serve.plane.errors import RequestError
 from stoker.serve.plane.settings import ServerSettings
 
 _HEALTH = ("/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
-# Open to everybody: the health checks of a load balancer, and the page, which asks for the token.
+# Open to everybody: the health checks of a load balancer, and the page, which asks for the token itself.
 OPEN = ("/", *_HEALTH)
 ENCODINGS = (b"identity", b"gzip", b"x-gzip", b"deflate")
 _MOST_DIGITS = 12
-# What zlib calls its own format and gzip's, whichever it finds; and neither of them, which some clients call deflate.
+# zlib's codes for detecting its own format or gzip's, and for neither format, which some clients call deflate.
 _ANY_FORMAT, _NO_FORMAT = 47, -15
 _MOST_KNOWN = 100
-# What a plain request looks like; one with any other header that changes what follows is parsed as usual.
+# A plain request. One with any other header that changes what follows is parsed as usual.
 _START = re.compile(rb"POST /v[12]/models/([\w.-]+)(?:/infer|:predict|:classify|:regress) HTTP/1\.1\r\n")
 _LENGTH = re.compile(rb"\r\ncontent-length: *(\d{1,12}) *(?=\r\n|$)")
 _SPECIAL = re.compile(rb"\r\n(?:connection|expect|transfer-encoding|upgrade|x-request-id|[\s]):?")
 
 
 def check_token(token: str, given: bytes) -> None:
-    """Refuse an Authorization header without the token, by a RequestError."""
+    """Refuse an Authorization header without the token by raising RequestError."""
     scheme, _, word = given.partition(b" ")
     same = hmac.compare_digest(word.strip(), token.encode())
     if not same or scheme.lower() != b"bearer":
@@ -34,9 +34,9 @@ def check_token(token: str, given: bytes) -> None:
 
 
 def model_of(data: bytes) -> str | None:
-    """The model that the bytes of one whole, plain request ask; None for all else.
+    """Return the model that the bytes of one whole, plain request ask; None for anything else.
 
-    Only for refusing: a request that a full queue refuses need not be parsed.
+    Used only to refuse: a request that a full queue refuses need not be parsed.
     """
     start = _START.match(data)
     if start is None:
@@ -52,7 +52,7 @@ def model_of(data: bytes) -> str | None:
 
 
 def decompress(body: bytes, most: int) -> bytes:
-    """A body without its compression; RequestError if it is damaged, or has more bytes than are allowed."""
+    """Decompress a body; raise RequestError if it is damaged, or has more bytes than are allowed."""
     for form in (_ANY_FORMAT, _NO_FORMAT):
         inflating = zlib.decompressobj(form)
         try:
@@ -72,10 +72,10 @@ class Admission:
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
         self._hosts = frozenset(settings.hosts)
-        self._known: set[bytes] = set()  # Host headers that were found right
+        self._known: set[bytes] = set()  # Host headers known to be right
 
     def check(self, request: HttpRequest) -> None:
-        """Refuse a request before its body is read, by a RequestError."""
+        """Refuse a request before its body is read by raising RequestError."""
         headers, settings = request.headers, self._settings
         if self._hosts:
             self._check_host(request)
@@ -96,7 +96,7 @@ class Admission:
     def _check_host(self, request: HttpRequest) -> None:
         given = request.headers.get(b"host")
         if given in self._known or given is None or request.path in _HEALTH:
-            return  # a browser always sends it; a load balancer checks the health under any name
+            return  # a browser always sends a Host header; a load balancer checks the health under any name
         name = name_of(given.decode("latin-1"))
         if name not in self._hosts:
             raise RequestError(

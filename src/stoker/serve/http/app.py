@@ -1,8 +1,8 @@
-"""The HTTP application: which path asks what, and one exchange of a request for a response.
+"""The HTTP application: it routes each path, and carries out one exchange of a request for a response.
 
-`Exchange` takes a request to the data plane and its answer back, whatever carries it: `direct` with nothing between, or
-ASGI (`App.__call__`) for what is not plain. It is written against ASGI itself: a framework's routing would cost more
-than a small model.
+`Exchange` takes a request to the data plane and its answer back, over any transport: `direct` for plain requests, ASGI
+(`App.__call__`) for all others. It is written against ASGI itself, as a framework's routing would cost more than a
+small model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _REFUSED = b"HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\
 
 
 class Exchange:
-    """One request and its response; a transport derives from it to send the response."""
+    """One request and its response. A transport derives from this class to send the response."""
 
     __slots__ = ("app", "request")
 
@@ -40,11 +40,11 @@ class Exchange:
         self.app, self.request = app, request
 
     def send(self, response: HttpResponse) -> None:
-        """Send the response, or nothing if its status is 499: the client has left."""
+        """Send the response, or nothing if its status is 499, which means that the client has left."""
         raise NotImplementedError
 
     def start(self) -> bool:
-        """Answer a request that is all there; whether its model may take long."""
+        """Answer a request that has arrived completely. Return whether its model may take long."""
         app, request = self.app, self.request
         try:
             routed = app.route(request)
@@ -58,7 +58,7 @@ class Exchange:
         return routed.version.is_slow
 
     def finish(self, found: HttpResponse | RequestError) -> None:
-        """The request has its answer."""
+        """Count the request, and send what was found for it."""
         response = refuse(found) if isinstance(found, RequestError) else found
         self.app.plane.release(self.request)
         self.app.count(self.request, response.status)
@@ -66,7 +66,7 @@ class Exchange:
 
 
 class _AwaitedExchange(Exchange):
-    """An exchange whose response is awaited."""
+    """An exchange whose caller awaits the response."""
 
     __slots__ = ("response",)
 
@@ -79,7 +79,7 @@ class _AwaitedExchange(Exchange):
 
 
 class App:
-    """The server as ASGI calls it."""
+    """The server, as ASGI calls it."""
 
     def __init__(self, plane: DataPlane) -> None:
         self.plane, self.settings = plane, plane.settings
@@ -91,9 +91,9 @@ class App:
         self._router = Router(
             (*tensorflow_rest.ROUTES, *open_inference.ROUTES, *list_operator_routes(plane.settings), document)
         )
-        # Whoever is refused need not be known.
+        # A refused client need not be identified.
         self._refuses_unparsed = not plane.settings.access_log and not plane.settings.token
-        # Ids that no other worker gives, without asking the system for each.
+        # Ids that no other worker gives, without asking the system for each one.
         self._prefix, self._ids = secrets.token_hex(6), 0
 
     def _next_id(self) -> str:
@@ -154,7 +154,7 @@ class App:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def refuse_unparsed(self, data: bytes) -> bytes | None:
-        """The answer to a request that a full queue would refuse anyway, from its bytes; None if it is to be parsed."""
+        """Return the answer, from its bytes, to a request that a full queue would refuse; None if it must be parsed."""
         if not self._refuses_unparsed or not self.models.is_any_full():
             return None
         name = model_of(data)
@@ -162,7 +162,7 @@ class App:
             return None
         queue = self.models.version(name).only_queue
         if queue is None:
-            return None  # which one it waits in, only its body says
+            return None  # only the body says in which queue it waits
         try:
             queue.check()
         except BusyError as error:
@@ -174,7 +174,7 @@ class App:
         return _REFUSED + head.encode() + body
 
     def route(self, request: HttpRequest) -> Routed:
-        """The answer to a request that is all there, or what it asks of a model; RequestError if there is neither."""
+        """Return the answer to a complete request, or what it asks of a model; raise RequestError if it has neither."""
         request.started = now()
         if b"content-encoding" in request.headers:
             self._decompress(request)
@@ -188,13 +188,13 @@ class App:
             self.plane.hold(request, len(request.body))
 
     def _tell_document(self, request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-        """The OpenAPI document of this server."""
+        """Return the OpenAPI document of this server."""
         return answer(OpenApiWriter(self._router.routes, plane).describe_server())
 
     def count(self, request: HttpRequest, status: int) -> None:
-        """Count and log a request that is answered, or for which nobody waits any more."""
+        """Count and log a request that was answered, or for which nobody waits any more."""
         seconds = self.plane.count(request, status, len(request.body))
-        # Not each 503: a flood of requests should not fill the disk, too.
+        # Do not log every 503: a flood of requests should not fill the disk, too.
         if self.settings.access_log or status in (500, 504):
             entry = {
                 "id": request.id, "method": request.method, "path": request.path, "status": status,
@@ -204,7 +204,7 @@ class App:
 
 
 async def _wait_or_leave(exchange: _AwaitedExchange, receive: Receive) -> None:
-    """Wait for a response that may take a while; if the client leaves, its rows leave the queue."""
+    """Wait for a response that may take a while. If the client leaves, its rows leave the queue."""
     leaving = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         both: set[asyncio.Future[Any]] = {exchange.response, leaving}

@@ -1,8 +1,8 @@
-"""A transport without ASGI between: the parser's last call starts the exchange, and the answer is written at once.
+"""A transport without ASGI in between: the parser's last call starts the exchange, and the answer is written at once.
 
 For a small model, uvicorn's task, event and messages for every request cost more than the model. Plain requests, which
-are nearly all, do without. An exchange stands in the place of uvicorn's own cycle of request and response, so that
-keeping connections alive, pipelining and draining stay uvicorn's.
+nearly all are, do without them. An exchange takes the place of uvicorn's own cycle of request and response, so uvicorn
+still keeps connections alive, pipelines and drains.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Direct(Exchange):
         super().__init__(protocol.app, request)
         self._protocol, self.keep_alive = protocol, keep_alive
         self.parts: list[bytes] = []
-        self.is_whole = False  # all of the body is there
-        self.response_complete = False  # uvicorn's protocol reads it
+        self.is_whole = False  # whether all of the body has arrived
+        self.response_complete = False  # read by uvicorn's protocol
 
     @property
     def disconnected(self) -> bool:
-        """What uvicorn sets when the client leaves."""
+        """Whether the client has left; uvicorn sets this."""
         return self.request.has_left
 
     @disconnected.setter
@@ -42,14 +42,14 @@ class Direct(Exchange):
 
     @property
     def message_event(self) -> Direct:
-        """What uvicorn sets, too, when the client leaves; `disconnected` says it already."""
+        """The event that uvicorn also sets when the client leaves; `disconnected` says so already."""
         return self
 
     def set(self) -> None:
-        """Does nothing: nothing waits for the event."""
+        """Do nothing, as nothing waits for the event."""
 
     def is_admitted(self) -> bool:
-        """Whether its body may be read; if not, it is answered now."""
+        """Whether the body may be read; if not, the request is answered now."""
         try:
             self.app.admission.check(self.request)
         except RequestError as error:
@@ -67,13 +67,13 @@ class Direct(Exchange):
             self.finish(error)
 
     def complete(self) -> None:
-        """Answer the request, now that all of it has come."""
+        """Answer the request, now that all of it has arrived."""
         parts = self.parts
         self.is_whole, self.request.body = True, parts[0] if len(parts) == 1 else b"".join(parts)
         self.start()
 
     def send(self, response: HttpResponse) -> None:
-        """Write the response; if it comes before the end of the body, the protocol throws the rest away."""
+        """Write the response. If it comes before the end of the body, the protocol discards the rest."""
         protocol, request = self._protocol, self.request
         self.response_complete = True
         if request.has_left or protocol.transport.is_closing():

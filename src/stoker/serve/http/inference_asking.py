@@ -1,4 +1,4 @@
-"""What a model takes and gives over the Open Inference Protocol, as schemas."""
+"""What a model takes and gives over the Open Inference Protocol, as JSON schemas."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REPOSITORY: Schema = of_list(of_object(name=TEXT, version=TEXT, state=TEXT, reas
 
 
 def infer_asking(version: Version, settings: ServerSettings) -> Asking:
-    """Tensors of any signature, as JSON or with their bytes behind it."""
+    """Describe tensors of any signature, as JSON or with their bytes after the JSON."""
     body = any_of([_body(one, settings) for one in version.signatures.values()])
     answer = of_object(model_name=TEXT, model_version=TEXT, outputs=of_list(_answered_tensor()))
     binary: Content = {"application/octet-stream": {}}
@@ -57,7 +57,7 @@ def infer_asking(version: Version, settings: ServerSettings) -> Asking:
 
 
 def _optional(schema: Schema) -> Schema:
-    """The schema, or null, which some clients send for what they leave out."""
+    """Return the schema, or null, which some clients send for what they leave out."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 

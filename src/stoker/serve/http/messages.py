@@ -1,4 +1,4 @@
-"""A request, a response, and JSON between them."""
+"""A request, a response, and conversion from and to JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OPTIONS = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS
 
 @dataclass(slots=True)
 class HttpRequest(Inquiry):
-    """What a client sent; header names are lower case."""
+    """What a client sent. Header names are in lower case."""
 
     method: str = ""
     headers: dict[bytes, bytes] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class HttpRequest(Inquiry):
 
 @dataclass(slots=True)
 class HttpResponse:
-    """What the client gets."""
+    """The response that the client gets."""
 
     status: int
     body: bytes
@@ -48,7 +48,7 @@ class MethodError(RequestError):
 
 
 def refuse(error: RequestError) -> HttpResponse:
-    """An error as the protocols have it, with the headers that HTTP wants."""
+    """Return an error in the form of the protocols, with the headers that HTTP requires."""
     headers = [] if error.retry_after is None else [(b"retry-after", str(error.retry_after).encode())]
     if isinstance(error, MethodError):
         headers.append((b"allow", ", ".join(error.methods).encode()))
@@ -60,7 +60,7 @@ def refuse(error: RequestError) -> HttpResponse:
 
 
 def spell_refusal(status: bytes, line: bytes, headers: bytes = b"") -> bytes:
-    """A response before there is a request that the application could answer; then the connection closes."""
+    """Spell a response where the application has no request yet to answer; the connection closes after it."""
     body = b'{"error":"%b"}' % line
     return (
         b"HTTP/1.1 %b\r\nconnection: close\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
@@ -69,7 +69,7 @@ def spell_refusal(status: bytes, line: bytes, headers: bytes = b"") -> bytes:
 
 
 def parse_object(body: bytes) -> dict[str, object]:
-    """Parse a body, which must be a JSON object; a RequestError says what else it is."""
+    """Parse a body, which must be a JSON object. A RequestError says what it is instead."""
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -80,7 +80,7 @@ def parse_object(body: bytes) -> dict[str, object]:
 
 
 def plain_values(array: Array) -> object:
-    """Values as JSON takes them: numbers as they are, strings as text."""
+    """Return values as JSON takes them: numbers unchanged, strings as text."""
     if array.dtype == object or not array.ndim:
         return _text(array.tolist())
     return np.ascontiguousarray(array)
@@ -93,5 +93,5 @@ def _text(value: object) -> object:
 
 
 def answer(data: object, status: int = 200) -> HttpResponse:
-    """JSON of arrays and plain values."""
+    """Respond with JSON of arrays and plain values."""
     return HttpResponse(status, orjson.dumps(data, option=OPTIONS))

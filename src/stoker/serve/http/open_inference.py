@@ -1,4 +1,4 @@
-"""The Open Inference Protocol, version 2 (KServe, Triton): JSON, and tensors as plain bytes behind it.
+"""The Open Inference Protocol, version 2 (KServe, Triton): JSON, and tensors as plain bytes after it.
 
 A request that does not fit raises `RequestError`.
 
@@ -59,30 +59,30 @@ _DIGITS = 12
 
 
 def tell_server(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """Who answers."""
+    """Say who answers."""
     return answer({"name": "stoker", "version": __version__, "extensions": EXTENSIONS})
 
 
 def tell_live(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """That the server runs."""
+    """Say that the server runs."""
     return answer({"live": True})
 
 
 def tell_ready(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """That all models answer."""
+    """Say that all models answer."""
     plane.require_ready()
     return answer({"ready": True})
 
 
 def tell_model_ready(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """That a model answers."""
+    """Say that a model answers."""
     plane.require_ready()
     named.find_version(plane)
     return answer({"name": named.model, "ready": True})
 
 
 def tell_metadata(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """The usual signature of a version."""
+    """Describe the usual signature of a version."""
     signature = named.find_version(plane).signature()
     found = {
         "name": named.model,
@@ -95,12 +95,12 @@ def tell_metadata(request: HttpRequest, plane: DataPlane, named: ModelPath) -> H
 
 
 def tell_config(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """How a model is set up."""
+    """Say how a model is set up."""
     return answer(describe_config(named.model, named.find_version(plane), plane.settings.batch))
 
 
 def tell_statistics(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """What was answered so far, by one model or by all."""
+    """Say what was answered so far, by one model or by all."""
     models = plane.models
     if named.model:
         named.find_version(plane)
@@ -109,7 +109,7 @@ def tell_statistics(request: HttpRequest, plane: DataPlane, named: ModelPath) ->
 
 
 def tell_repository(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """All versions of all models."""
+    """List all versions of all models."""
     return answer(list_repository(plane.models))
 
 
@@ -118,7 +118,7 @@ def _describe(field: Field) -> dict[str, object]:
 
 
 def infer(request: HttpRequest, version: Version, settings: ServerSettings) -> Parsed[HttpResponse]:
-    """Tensors in, tensors out."""
+    """Answer tensors with tensors."""
     head, binary = _split(request, version.inputs, settings)
     name = parameters_of(head).get("signature_name", "")
     if not isinstance(name, str):
@@ -159,7 +159,7 @@ def _encode(
 def _split(
     request: HttpRequest, fields: tuple[Field, ...], settings: ServerSettings
 ) -> tuple[dict[str, object], bytes]:
-    """The JSON of a request, and the bytes behind it."""
+    """Split a request into its JSON and the bytes after it."""
     length = request.headers.get(_LENGTH)
     body = request.body
     if length is not None:
@@ -183,7 +183,7 @@ def _read_inputs(head: dict[str, object], binary: bytes, settings: ServerSetting
         if one.name in found:
             raise RequestError(400, f"the input {one.name!r} is given twice")
         size = one.size
-        # Any of its values takes at least a byte of the body; once it fits, so does the array.
+        # Each value takes at least a byte of the body, so if the body fits, so does the array.
         limits.check_shape(one.name, one.shape, 1 if size is None else one.width, settings)
         if size is None:
             found[one.name] = one.from_json()
@@ -198,7 +198,7 @@ def _read_inputs(head: dict[str, object], binary: bytes, settings: ServerSetting
 
 
 def _choose_outputs(head: dict[str, object], fields: tuple[Field, ...]) -> list[WantedOutput]:
-    """The outputs to give, and how."""
+    """Choose the outputs to give, and their form."""
     every = _read_switch(parameters_of(head), "binary_data_output", False)
     asked = head.get("outputs")
     asked = [] if asked is None else asked

@@ -1,6 +1,6 @@
-"""The OpenAPI document of a running server, made from what it works with: its routes, its models, its errors.
+"""The OpenAPI document of a running server, made from its own routes, models and errors.
 
-It has each model's own paths with that model's inputs, so it says no more and no less than the server takes.
+It lists each model's own paths with that model's inputs, so it describes exactly what the server takes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from stoker.version import __version__
 _OPENAPI = "3.1.0"
 _TEXT: Schema = {"type": "string"}
 _ERROR = of_object(error={"type": "string", "description": "What is wrong and what to do, in one line."})
-# What any request may get, one that names a model, and one that a model answers.
+# The errors that any request may get, those of a request that names a model, and those of one that a model answers.
 _USUAL, _OF_A_MODEL, _OF_AN_ANSWER = (400, 408, 413, 415, 503), (404,), (429, 500, 504)
 _REQUEST_ID = {"x-request-id": {"schema": _TEXT, "description": "The request's own id, or a new one."}}
 _RETRY_AFTER = {"retry-after": {"schema": {"type": "integer"}, "description": "Seconds to wait."}}
@@ -34,7 +34,7 @@ class OpenApiWriter:
     plane: DataPlane
 
     def describe_server(self) -> dict[str, object]:
-        """The document."""
+        """Return the document."""
         paths: dict[str, dict[str, object]] = {}
         for route in self.routes:
             for named in self._fill(route) if route.is_documented else ():
@@ -63,7 +63,7 @@ class OpenApiWriter:
                     yield from (*signature.inputs, *signature.outputs)
 
     def _fill(self, route: Route) -> Iterator[ModelPath]:
-        """All that a route's path can name."""
+        """Yield everything that a route's path can name."""
         models = self.plane.models
         if "model" not in route.parts:
             yield ModelPath()
@@ -77,7 +77,7 @@ class OpenApiWriter:
                 yield ModelPath(name)
 
     def _describe_operation(self, route: Route, named: ModelPath) -> dict[str, object] | None:
-        """An operation; None if this version can never be asked so."""
+        """Describe an operation; None if the route can never be used with this version."""
         asking = None
         if route.asking is not None:
             asking = route.asking(named.find_version(self.plane), self.plane.settings)

@@ -1,4 +1,4 @@
-"""What belongs to no protocol: health, metrics and the ledger for operators; the page and its data for people."""
+"""Routes of no protocol: health, metrics and the ledger for operators; the page and its data for people."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _METRICS = {"text/plain": _TEXT}
 
 
 def tell_health(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """That the server runs."""
+    """Say that the server runs."""
     return answer({"status": "ok"})
 
 
 def tell_readiness(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """That all models answer, and the server is not ending."""
+    """Say that all models answer, and that the server is not shutting down."""
     plane.require_ready()
     return answer({"status": "ok"})
 
 
 def tell_metrics(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """All counts, for Prometheus."""
+    """Return all counts, for Prometheus."""
     models = plane.models
     models.note_waiting()
     text = plane.metrics.text() + models.extra_text()
@@ -37,38 +37,38 @@ def tell_metrics(request: HttpRequest, plane: DataPlane, named: ModelPath) -> Ht
 
 
 def tell_ledger(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """Where the time of requests went."""
+    """Say where the time of requests went."""
     if not plane.settings.ledger:
         raise RequestError(404, "The ledger is off: start the server with --ledger.")
     return answer({name: to_json(*plane.models.books(name)) for name in plane.models.names()})
 
 
 def tell_shadows(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """Whether candidates answer as their models do, as far as this worker knows."""
+    """Say whether candidates answer as their models do, as far as this worker knows."""
     if not plane.settings.shadows:
         raise RequestError(404, "There is no candidate: start the server with --shadow.")
     return answer(plane.models.shadows.describe())
 
 
 def show_page(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """A page for browsers; KServe's clients ask here whether the server is alive."""
+    """Show a page in browsers; KServe's clients ask here whether the server is alive."""
     if b"text/html" in request.headers.get(b"accept", b""):
         return page.page()
     return answer({"status": "alive"})
 
 
 def tell_inputs(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """What the page shows of a model."""
+    """Return what the page shows about a model."""
     return answer(page.describe_model(named.model, plane.models))
 
 
 def tell_models(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """The names of the models, as KServe's servers list them."""
+    """List the names of the models, as KServe's servers do."""
     return answer({"models": plane.models.names()})
 
 
 def list_operator_routes(settings: ServerSettings) -> list[Route]:
-    """The routes, some of which depend on the options."""
+    """List the routes, some of which depend on the options."""
     metrics = dict.fromkeys(one for one in ("/metrics", settings.metrics_path) if one)
     return [
         Route("GET", "/healthz", "Whether the server runs", tell_health, _STATUS),

@@ -1,4 +1,4 @@
-"""Where a person can try a model: a page of its own, and what it needs to know of a model."""
+"""The page on which a person can try a model, and what it needs to know about that model."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _POLICY = (
 )
 # An example with more values than this is not shown in a text field.
 _MOST_VALUES = 4096
-# Rows to choose from, and categories in a list.
+# The most rows to choose from, and the most categories in a list.
 _MOST_EXAMPLES, _MOST_CHOICES = 8, 200
 
 
 @cache
 def page() -> HttpResponse:
-    """The page itself, whose script and style are allowed by their hashes."""
+    """Return the page itself, whose script and style are allowed by their hashes."""
     text = resources.files(__package__).joinpath("page.html").read_text(encoding="utf-8")
     blocks = (re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.DOTALL) for tag in ("script", "style"))
     policy = _POLICY.format(*(" ".join(map(_hash, found)) for found in blocks)).encode()
@@ -44,7 +44,7 @@ def _hash(block: str) -> str:
 
 
 def describe_model(name: str, models: ServedModels) -> dict[str, object]:
-    """Inputs, outputs and an example of a model."""
+    """Describe the inputs and outputs of a model, with an example."""
     version = models.version(name)
     if version.bundle is None:
         return _describe_foreign_model(name, version)
@@ -73,7 +73,7 @@ def describe_model(name: str, models: ServedModels) -> dict[str, object]:
 
 
 def _describe_foreign_model(name: str, version: Version) -> dict[str, object]:
-    """Inputs of a model that Stoker did not export, which has no examples."""
+    """Describe the inputs of a model that Stoker did not export, which has no examples."""
     blank = {"kind": "", "unit": "", "choices": None}
     inputs = [
         {"name": one.name, "dtype": one.dtype, "shape": (one.sizes or (None,))[1:], **blank}
@@ -97,13 +97,13 @@ def _row(known: Bundle, inputs: Arrays, row: int) -> dict[str, object]:
 
 
 def _count_examples(inputs: Arrays) -> int:
-    """How many examples the page offers: one of images, whose pixels take much room."""
+    """Return how many examples the page offers: one of images, whose pixels take much room."""
     first = next(iter(inputs.values()))
     return min(_MOST_EXAMPLES, len(first)) if all(one.ndim == 1 for one in inputs.values()) else 1
 
 
 def _choices(field: Field, known: Bundle) -> list[str] | None:
-    """The categories to choose from, the most frequent first; None if there are none, or too many."""
+    """Return the categories to choose from, the most frequent first; None if there are none, or too many."""
     words = (known.description.get("statistics") or {}).get(field.name, {}).get("words")
     if field.kind != "category" or not isinstance(words, list) or len(words) > _MOST_CHOICES:
         return None
@@ -111,7 +111,7 @@ def _choices(field: Field, known: Bundle) -> list[str] | None:
 
 
 def _example(field: Field, value: object) -> object:
-    """A value as a person would write it; None if it is missing."""
+    """Return a value as a person would write it; None if it is missing."""
     if field.kind == "category" and _plain(value) == field.missing:
         return None
     if field.kind != "date" or value != value or not isinstance(value, np.number):

@@ -1,4 +1,4 @@
-"""The table of paths: what is asked at each of them, which routes a request and describes itself (`openapi`)."""
+"""The table of paths and what each one does. It routes requests and describes itself (`openapi`)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PART = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class ModelPath:
-    """What a path names: a model, and perhaps one of its versions by number or label."""
+    """What a path names: a model, and optionally one of its versions, by number or label."""
 
     model: str = ""
     version: str | None = None
     label: str | None = None
 
     def find_version(self, plane: DataPlane) -> Version:
-        """The version that is to answer; RequestError if there is none."""
+        """Return the version that is to answer; raise RequestError if there is none."""
         return plane.models.version(self.model, self.version, self.label)
 
 
@@ -38,7 +38,7 @@ class Asking:
     Attributes:
         body: what the request holds, by media type.
         answer: what the response holds, by media type.
-        request_headers, response_headers: headers beside the usual ones.
+        request_headers, response_headers: headers in addition to the usual ones.
     """
 
     body: Content
@@ -53,13 +53,14 @@ class Route:
 
     Attributes:
         method: GET, which HEAD may stand for, or POST.
-        path: with {model}, {version} and {label} for what it names.
-        summary: what it is for, in a few words.
-        respond: answers a request, or says what it asks of a model.
-        answer: what the response holds, by media type, where it does not depend on the model.
-        asking: for a route that asks a model; None for a version that can never be asked so.
-        errors: statuses beside those that every request may get.
-        is_documented: whether the OpenAPI document has it.
+        path: the path, with {model}, {version} and {label} as placeholders.
+        summary: what the route is for, in a few words.
+        respond: answers a request, or returns the question that it asks a model.
+        answer: what the response holds, by media type, if that does not depend on the model.
+        asking: for a route that asks a model, what a version takes and gives; None if a version can never be asked
+            there.
+        errors: statuses in addition to those that every request may get.
+        is_documented: whether the OpenAPI document lists the route.
     """
 
     method: str
@@ -73,14 +74,14 @@ class Route:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What the path names."""
+        """The parts that the path names."""
         return tuple(_PART.findall(self.path))
 
 
 def ask_model(
     parse: Callable[[HttpRequest, Version, ServerSettings], Parsed[HttpResponse]],
 ) -> Callable[[HttpRequest, DataPlane, ModelPath], Routed]:
-    """Responds by asking the model that the path names; `parse` makes rows of the request."""
+    """Return a responder that asks the model that the path names; `parse` makes rows from the request."""
 
     def respond(request: HttpRequest, plane: DataPlane, named: ModelPath) -> Routed:
         version, settings = named.find_version(plane), plane.settings
@@ -101,7 +102,7 @@ class Router:
         for route in self.routes:
             by_path.setdefault(route.path, {})[route.method] = route
         self._table = [(_compile_path(path), methods) for path, methods in by_path.items()]
-        # Clients ask for few paths, again and again.
+        # Clients use few paths, again and again.
         self._find = lru_cache(_MOST_PATHS)(self._match)
 
     def _match(self, path: str) -> tuple[Mapping[str, Route], ModelPath] | None:
@@ -113,7 +114,7 @@ class Router:
         return None
 
     def respond(self, request: HttpRequest, plane: DataPlane) -> Routed:
-        """The answer to a request, or what it asks of a model; RequestError if there is nothing at its path."""
+        """Answer a request, or return what it asks of a model; raise RequestError if nothing is at its path."""
         found = self._find(request.path)
         if found is None:
             raise RequestError(404, f"there is nothing at {request.path}{_hint(request.path)}")
@@ -128,7 +129,7 @@ class Router:
 
 
 def _compile_path(path: str) -> re.Pattern[str]:
-    """Text and names take turns in what `split` gives."""
+    """Compile a path so that text and names alternate in the result of `split`."""
     parts = enumerate(_PART.split(path))
     return re.compile(
         "".join(f"(?P<{part}>[^/:]+)" if place % 2 else re.escape(part) for place, part in parts)
@@ -136,7 +137,7 @@ def _compile_path(path: str) -> re.Pattern[str]:
 
 
 def list_methods(known: Iterable[str]) -> list[str]:
-    """The methods that a path takes: HEAD wherever there is GET."""
+    """List the methods that a path takes: HEAD wherever there is GET."""
     return sorted({*known, *(("HEAD",) if "GET" in known else ())})
 
 

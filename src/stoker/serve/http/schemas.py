@@ -1,4 +1,4 @@
-"""JSON schemas of what a model takes and gives, as strict as the checks of the code are: for the OpenAPI document."""
+"""JSON schemas of what a model takes and gives, for the OpenAPI document, as strict as the checks in the code."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _ENCODED: Schema = {
     "additionalProperties": False,
 }
 _WHOLE = re.compile(r"(u?)int(\d+)")
-# Where the components of the document are.
+# The place of the components in the document.
 _COMPONENTS = "#/components/schemas/"
 
 
 def of_json(schema: Schema) -> Content:
-    """A body that is JSON."""
+    """Describe a body that is JSON."""
     return {"application/json": schema}
 
 
 def of_object(**properties: Schema) -> Schema:
-    """An object that has all of these."""
+    """Describe an object that has all of these properties."""
     return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 def of_list(items: Schema, **more: object) -> Schema:
-    """A list."""
+    """Describe a list."""
     return {"type": "array", "items": items, **more}
 
 
 def any_of(schemas: Sequence[Schema]) -> Schema:
-    """One of these."""
+    """Describe a value that fits one of these schemas."""
     return schemas[0] if len(schemas) == 1 else {"anyOf": list(schemas)}
 
 
@@ -54,7 +54,7 @@ def _nest(schema: Schema, sizes: Sequence[int | None]) -> Schema:
 
 
 def _scalar_given(dtype: str, longest: int) -> Schema:
-    """A value that a request may give: the converter takes false and true for 0 and 1, and null for not a number."""
+    """Describe a value in a request: the converter takes false and true for 0 and 1, and null for not a number."""
     if dtype == "string":
         return {"anyOf": [{"type": "string", "maxLength": longest}, _ENCODED]}
     whole = _WHOLE.fullmatch(dtype)
@@ -78,7 +78,7 @@ def _scalar_answered(dtype: str) -> Schema:
 
 
 def list_components(fields: Iterable[Field], settings: ServerSettings) -> dict[str, Schema]:
-    """What the schemas of these fields refer to: tensors of a model from elsewhere, values or lists in any depth."""
+    """List what these fields' schemas refer to: tensors of a model from elsewhere, values or lists of any depth."""
     found = {}
     for one in fields:
         if isinstance(one, TensorField):
@@ -91,23 +91,23 @@ def list_components(fields: Iterable[Field], settings: ServerSettings) -> dict[s
 
 
 def input_value(field: Field, settings: ServerSettings) -> Schema:
-    """The value of an input in a row."""
+    """Describe the value of an input in a row."""
     if isinstance(field, TensorField):
         return {"$ref": f"{_COMPONENTS}given_{field.dtype}"}
     if field.reading is not None or field.kind:
-        return {"type": ["number", "string", "boolean", "null"]}  # a cell of a table, as its file has it
+        return {"type": ["number", "string", "boolean", "null"]}  # a cell as it stands in its file
     pixels = _nest(_scalar_given(field.dtype, settings.string_bytes), field.shape)
     return {"anyOf": [_ENCODED, pixels]} if takes_files(field) else pixels
 
 
 def input_column(field: Field, settings: ServerSettings) -> Schema:
-    """The values of an input for all rows."""
+    """Describe the values of an input for all rows."""
     value = input_value(field, settings)
     return value if isinstance(field, TensorField) else of_list(value, minItems=1, maxItems=settings.rows)
 
 
 def output_value(field: Field) -> Schema:
-    """The value of an output for one row."""
+    """Describe the value of an output for one row."""
     if not isinstance(field, TensorField):
         return _nest(_scalar_answered(field.dtype), field.shape)
     if field.dtype == "string" and field.name.endswith("_bytes"):
@@ -116,12 +116,12 @@ def output_value(field: Field) -> Schema:
 
 
 def output_column(field: Field) -> Schema:
-    """The values of an output for all rows."""
+    """Describe the values of an output for all rows."""
     return output_value(field) if isinstance(field, TensorField) else of_list(output_value(field))
 
 
 def input_row(signature: ServedSignature, settings: ServerSettings, partial: bool = False) -> Schema:
-    """A row as an object; of a table, it may have other columns, and cells may be missing."""
+    """Describe a row as an object. A table's row may have other columns, and cells may be missing."""
     fields = signature.inputs
     row: Schema = {"type": "object", "properties": {one.name: input_value(one, settings) for one in fields}}
     if is_table(fields):

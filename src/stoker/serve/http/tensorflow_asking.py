@@ -1,4 +1,4 @@
-"""What a model takes and gives over TensorFlow Serving's REST API, as schemas."""
+"""What a model takes and gives over TensorFlow Serving's REST API, as JSON schemas."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RANKING: Schema = of_list(
 
 
 def predict_asking(version: Version, settings: ServerSettings) -> Asking:
-    """Rows (`instances`) or columns (`inputs`) of any signature."""
+    """Describe rows (`instances`) or columns (`inputs`) of any signature."""
     bodies = [body for one in version.signatures.values() for body in _predict_bodies(one, settings)]
     answers = [answer for one in version.signatures.values() for answer in _predict_answers(one)]
     content = dict(of_json(any_of(bodies)))
@@ -42,22 +42,22 @@ def predict_asking(version: Version, settings: ServerSettings) -> Asking:
 
 
 def classify_asking(version: Version, settings: ServerSettings) -> Asking | None:
-    """Examples, each answered with labels and scores."""
+    """Describe examples, each answered with labels and scores."""
     return _examples_asking(version, settings, lambda one: one.check_classifies(), _RANKING)
 
 
 def regress_asking(version: Version, settings: ServerSettings) -> Asking | None:
-    """Examples, each answered with a number."""
+    """Describe examples, each answered with a number."""
     return _examples_asking(version, settings, lambda one: one.check_regresses(), _NUMBER)
 
 
 def _naming(signature: ServedSignature) -> Schema:
-    """The `signature_name` that means this signature."""
+    """Describe the `signature_name` that means this signature."""
     return {"enum": [SIGNATURE, "", None]} if signature.name == SIGNATURE else {"const": signature.name}
 
 
 def _body(signature: ServedSignature, **properties: Schema) -> Schema:
-    """A request's JSON object; the first of the properties is required."""
+    """Describe a request's JSON object; the first of the properties is required."""
     name, *_ = properties
     required = [name] if signature.name == SIGNATURE else [name, "signature_name"]
     return {

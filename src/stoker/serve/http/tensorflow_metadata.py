@@ -1,4 +1,4 @@
-"""What TensorFlow Serving's REST API tells of a model: its versions and their signatures, and the schemas of both."""
+"""What TensorFlow Serving's REST API says about a model: its versions and their signatures, and the schemas of both."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ METADATA: Schema = of_object(
 
 
 def describe_status(version: Version) -> dict[str, object]:
-    """How a version is."""
+    """Describe the state of a version."""
     status = {"error_code": "OK", "error_message": ""}
     return {"version": str(version.number), "state": "AVAILABLE", "status": status}
 
 
 def describe_metadata(name: str, version: Version) -> dict[str, object]:
-    """The signatures in TensorFlow Serving's form."""
+    """Describe the signatures in TensorFlow Serving's form."""
     described = {key: _signature_def(one.definition()) for key, one in version.signatures.items()}
     return {
         "model_spec": {"name": name, "signature_name": "", "version": str(version.number)},

@@ -45,27 +45,27 @@ from stoker.serve.signature import Array, Field
 from stoker.serve.table_cells import is_table
 
 _DEEPEST = 32
-# The characters of a CSV file that show how it is laid out.
+# The number of characters of a CSV file from which its layout is detected.
 _PEEK = 1 << 16
 _BYTES = "_bytes"
-# Inputs of any size, where it is not known which signature is asked.
+# Inputs of any size, for when it is not known which signature is asked.
 _ANY = (Field("", "float32", (None,), ""),)
 
 
 def tell_status(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """Which versions answer: all, or the one that the path names."""
+    """Say which versions answer: all, or the one that the path names."""
     every = named.version is None and named.label is None
     found = plane.models.working_versions(named.model) if every else [named.find_version(plane)]
     return answer({"model_version_status": [describe_status(one) for one in found]})
 
 
 def tell_metadata(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """What a version takes and gives."""
+    """Say what a version takes and gives."""
     return answer(describe_metadata(named.model, named.find_version(plane)))
 
 
 def predict(request: HttpRequest, version: Version, settings: ServerSettings) -> Parsed[HttpResponse]:
-    """Rows (`instances`) or columns (`inputs`), answered in the same form; rows of a CSV file as rows."""
+    """Answer rows (`instances`) or columns (`inputs`) in the same form, and rows of a CSV file as rows."""
     if request.headers.get(b"content-type", b"").startswith(b"text/csv"):
         signature = version.signature()
         return Parsed(
@@ -91,7 +91,7 @@ def predict(request: HttpRequest, version: Version, settings: ServerSettings) ->
 
 
 def _csv_rows(body: bytes, settings: ServerSettings, *, judged: bool) -> list[dict[str, object]]:
-    """The rows of a CSV file with a header; a table's are `judged` as in training: a total at the end is no row."""
+    """Read the rows of a CSV file with a header. A table's are `judged` as in training: a last total is dropped."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -107,7 +107,7 @@ def _csv_rows(body: bytes, settings: ServerSettings, *, judged: bool) -> list[di
                 rows.append(dict(zip(header, cells, strict=True)))
                 limits.check_rows(len(rows), settings)
             elif why not in AT_END:
-                # Without its answer, the answers of later rows would move up.
+                # If this row were left out, the answers of later rows would move up.
                 raise RequestError(400, f"row {number} cannot be answered: {why}")
     except csv.Error as error:
         raise RequestError(400, f"the body is not CSV: {error}") from None
@@ -134,7 +134,7 @@ def _in_columns(answers: Answers) -> HttpResponse:
 
 
 def _json_values(name: str, array: Array) -> Any:
-    """Values as JSON takes them; strings of an output named so are bytes, as in TensorFlow Serving."""
+    """Return values as JSON takes them; as in TensorFlow Serving, an output's name tells that its strings are bytes."""
     if array.dtype == object and name.endswith(_BYTES):
         return _encode_base64(array.tolist())
     return plain_values(array)
@@ -161,19 +161,19 @@ def _instances(fields: tuple[Field, ...], given: object) -> object:
 
 
 def classify(request: HttpRequest, version: Version, settings: ServerSettings) -> Parsed[HttpResponse]:
-    """Labels with their scores, the best first."""
+    """Answer with labels and their scores, the best first."""
     signature, rows = _examples(request, version, settings, lambda one: one.check_classifies())
     return Parsed(signature, rows, lambda answers: _encode_results(version, signature.rank_classes(answers)))
 
 
 def regress(request: HttpRequest, version: Version, settings: ServerSettings) -> Parsed[HttpResponse]:
-    """One number for each example."""
+    """Answer with one number for each example."""
     signature, rows = _examples(request, version, settings, lambda one: one.check_regresses())
     return Parsed(signature, rows, lambda answers: _encode_results(version, signature.take_numbers(answers)))
 
 
 def _encode_results(version: Version, found: object) -> HttpResponse:
-    """TensorFlow Serving answers with "results"; its documentation says "result", and so did bundles at first."""
+    """Answer under "results", as TensorFlow Serving does. Its documentation says "result", as bundles did at first."""
     return answer({"results": found} if version.bundle is None else {"result": found, "results": found})
 
 
@@ -228,12 +228,12 @@ def decode_base64(value: object, depth: int = 0) -> object:
 
 
 def _holds_objects(value: object, depth: int) -> bool:
-    """Whether there may be objects inside; only first elements are looked at, not each number of an image."""
+    """Whether there may be objects inside. Only first elements are examined, not each number of an image."""
     while isinstance(value, list) and value:
         value, depth = value[0], depth + 1
         if depth > _DEEPEST:
             raise RequestError(400, f"the values are nested more than {_DEEPEST} deep")
-    return value is None or isinstance(value, dict | str)  # texts and bytes may stand side by side
+    return value is None or isinstance(value, dict | str)  # texts and bytes may stand next to each other
 
 
 _BASES = tuple(f"/v1/models/{{model}}{one}" for one in ("", "/versions/{version}", "/labels/{label}"))

@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol, with what a server under load cannot afford done otherwise.
+"""uvicorn's HTTP protocol, with changes for a server under load.
 
 - A request that a full queue refuses is not parsed: refusing must cost next to nothing, or it would leave no time for
   answering.
@@ -45,7 +45,7 @@ _METHODS = {b"GET": "GET", b"POST": "POST"}
 
 @lru_cache(256)
 def _path_of(url: bytes) -> str:
-    """The path in a request's URL. A client asks for few, again and again."""
+    """Return the path in a request's URL. Clients use few paths, again and again."""
     path: str = httptools.parse_url(url).path.decode("ascii")
     return unquote(path) if "%" in path else path
 
@@ -57,15 +57,15 @@ class Protocol(HttpToolsProtocol):
     cycle: Any  # a `Direct`, or uvicorn's cycle of request and response
     parser: Any
     transport: asyncio.Transport
-    _inside = False  # a request has begun and is not all there
+    _inside = False  # a request has begun but has not arrived completely
     _head: int | None = None  # bytes of an unfinished head
     _arrived = 0  # bytes of the last packet
     _direct: Direct | None = None  # the exchange whose body is being read
     _idle_since = 0.0  # time of the last request
     _paused_since = 0.0  # when the client stopped reading its answers
-    _deadline = 0.0  # when all of the request must have come
+    _deadline = 0.0  # when the whole request must have arrived
     _refused = False  # nothing more is read from this client
-    _closes = False  # close once the rest of the body has come
+    _closes = False  # close the connection once the rest of the body has arrived
     _ending = False  # the server is ending
 
     def connection_made(self, transport: Any) -> None:
@@ -77,7 +77,7 @@ class Protocol(HttpToolsProtocol):
             self._rest()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP, in JSON like all else."""
+        """Refuse what is not HTTP, with a JSON response like all others."""
         self.transport.write(spell_refusal(b"400 Bad Request", msg.encode("ascii")))
         self.transport.close()
 
@@ -96,7 +96,7 @@ class Protocol(HttpToolsProtocol):
         self.headers: list[tuple[bytes, bytes]] = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._head is not None:  # else it comes after the body, and nobody reads it
+        if self._head is not None:  # otherwise it is a trailer after the body, which nobody reads
             self.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
@@ -119,7 +119,7 @@ class Protocol(HttpToolsProtocol):
             self._direct = direct
 
     def _is_head_too_long(self) -> bool:
-        """Whether a head that came in one packet is too long; if so, the client is told."""
+        """Check whether a head that came in one packet is too long; if so, tell the client."""
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         if size > _MOST_HEAD:
             self.send_400_response(_LONG_HEAD)
@@ -135,7 +135,7 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _is_plain(self, headers: dict[bytes, bytes]) -> bool:
-        """Whether a request can be answered once it is all there, with no other before it."""
+        """Whether a request can be answered as soon as it is complete, with no other before it."""
         if self._is_answering() or self.flow.write_paused:
             return False
         return b"transfer-encoding" not in headers and b"expect" not in headers
@@ -144,7 +144,7 @@ class Protocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def skip_body(self, keep_alive: bool) -> None:
-        """Throw away the rest of the body of a request that is already answered, for a while."""
+        """Discard the rest of the body of a request that is already answered, for a while."""
         self._direct, self._closes = None, not keep_alive
         self._deadline = self.loop.time() + _LINGER_S
         if self.timeout_keep_alive_task is not None:
@@ -177,7 +177,7 @@ class Protocol(HttpToolsProtocol):
             self._rest()
 
     def _rest(self) -> None:
-        """Mark the connection idle. One timer is enough: when it fires, it checks whether that still holds."""
+        """Mark the connection idle. One timer is enough: when it fires, it checks whether that is still so."""
         self._idle_since = self.loop.time()
         if self.timeout_keep_alive_task is None:
             self._look_in(min(self.timeout_keep_alive, self.app.settings.body_timeout))
@@ -190,7 +190,7 @@ class Protocol(HttpToolsProtocol):
         is_next = self._head is not None and busy  # the next request comes while one is still answered
         now = self.loop.time()
         if self._inside and (is_next or self.flow.read_paused):
-            self._deadline = now + self.app.settings.body_timeout  # it is the server that takes its time
+            self._deadline = now + self.app.settings.body_timeout  # the server is to blame
         if self.flow.write_paused:
             ends = self._paused_since + self.timeout_keep_alive
         elif self._inside:
@@ -203,16 +203,16 @@ class Protocol(HttpToolsProtocol):
         if not self.transport.is_closing() and (self._direct is not None or self._head is not None):
             self.transport.write(_TOO_SLOW)
         super().timeout_keep_alive_handler()
-        # Closing alone leaves a connection open as long as the client does not read its answer.
+        # After a mere close, the connection would stay open as long as the client does not read its answer.
         self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def pause_writing(self) -> None:
-        """The client has stopped reading its answers."""
+        """Note that the client has stopped reading its answers."""
         self._paused_since = self.loop.time()
         super().pause_writing()
 
     def shutdown(self) -> None:
-        """The server is ending: answer the requests it has, and those that are just being sent."""
+        """Prepare for the server's end: answer the requests it has, and those that are just being sent."""
         self._ending = True
         if self._is_answering():
             self.cycle.keep_alive = False
@@ -224,13 +224,13 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
     def _unset_keepalive_if_required(self) -> None:
-        """Leave the timer alone when data comes; it looks at the state when it runs out."""
+        """Leave the timer alone when data comes: when it fires, it checks the state."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
-        if self._direct is not None:  # its body will not come
+        if self._direct is not None:  # the rest of its body will not come
             self.app.plane.release(self._direct.request)
 
     def data_received(self, data: bytes) -> None:
@@ -246,7 +246,7 @@ class Protocol(HttpToolsProtocol):
         self._feed(data)
         if self._inside and not self._deadline:
             self._deadline = self.loop.time() + self.app.settings.body_timeout
-        if self._head is not None:  # the head is not all there
+        if self._head is not None:  # the head has not arrived completely
             self._head += len(data)
             if self._head > _MOST_HEAD and not self.transport.is_closing():
                 self.send_400_response(_LONG_HEAD)
@@ -262,7 +262,7 @@ class Protocol(HttpToolsProtocol):
             self._stay(data[upgrade.args[0] :])
 
     def _fail(self, error: Exception) -> None:
-        """A callback of the parser failed: the path is invalid, or this server has a fault."""
+        """Handle a failed callback of the parser: the path is invalid, or this server has a fault."""
         cause = error.__context__ or error
         if isinstance(cause, httptools.HttpParserError):
             self.send_400_response("Invalid HTTP request received.")
@@ -272,9 +272,10 @@ class Protocol(HttpToolsProtocol):
         self.transport.close()
 
     def _stay(self, rest: bytes) -> None:
-        """Answer a client that asks for another protocol (Java's asks for HTTP/2) in this one.
+        """Answer a client that asks for another protocol (Java asks for HTTP/2) in HTTP/1.1.
 
-        The parser gives up at such a request, body and all, so a new one gets it without the upgrade headers.
+        The parser gives up on such a request and its body, so a new parser gets the request without the upgrade
+        headers.
         """
         method = self.parser.get_method()
         if method == b"CONNECT":
@@ -285,7 +286,7 @@ class Protocol(HttpToolsProtocol):
             kept.append((b"connection", b"close"))
         lines = [b"%b %b HTTP/1.1" % (method, self.url), *(b"%b: %b" % one for one in kept), b"", b""]
         self.parser = httptools.HttpRequestParser(self)
-        # As uvicorn sets up its own; what follows a close is ignored.
+        # Set up as uvicorn sets up its own parser; what follows a close is ignored.
         if hasattr(self.parser, "set_dangerous_leniencies"):
             self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._feed(b"\r\n".join(lines) + rest)

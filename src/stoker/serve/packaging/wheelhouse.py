@@ -1,7 +1,7 @@
 """The wheels that an image installs, each pinned by its hash in `requirements.txt`, so that a build needs no network.
 
-pip resolves and downloads them for the image's Python. Stoker itself is built from its source if that is what runs
-here, or else packed from its installed files, wherever it was installed from.
+pip resolves and downloads them for the image's Python. If Stoker runs from its source here, its wheel is built from
+that; otherwise it is packed from the installed files, wherever they came from.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from stoker.errors import UsageError
 _WHEEL = re.compile(
     r"(?P<name>[A-Za-z0-9_.]+)-(?P<version>[^-]+)(-\d[^-]*)?-[^-]+-[^-]+-(?P<platform>[^-]+)\.whl"
 )
-# The distributions that bring the package `tensorflow`.
+# The distributions that contain the package `tensorflow`.
 _TENSORFLOW = ("tensorflow", "tensorflow-cpu")
 # The versions of glibc whose wheels run on the usual base images.
 _GLIBC = ("2_28", "2_27", "2_24", "2_17", "2_12", "2_5")
 
 
 def fill(directory: Path, wanted: Sequence[str], python: str) -> None:
-    """Download the wheels that are wanted, and those they depend on.
+    """Download the wanted wheels and their dependencies.
 
     Args:
-        directory: an empty one.
-        wanted: requirements as pip takes them.
+        directory: an empty directory.
+        wanted: requirements in pip's syntax.
         python: the version of the image's Python, such as "3.11".
 
     Raises:
-        UsageError: pip could not.
+        UsageError: pip failed.
     """
     directory.mkdir(parents=True, exist_ok=True)
     source = _own_source()
@@ -59,7 +59,7 @@ def _target(python: str) -> list[str]:
 
 
 def _own_source() -> Path | None:
-    """The directory of Stoker's source, if it runs from there."""
+    """Return the directory of Stoker's source, if it runs from there."""
     root = Path(stoker.__file__).parents[2]
     project = root / "pyproject.toml"
     return root if project.is_file() and 'name = "stoker"' in project.read_text(encoding="utf-8") else None
@@ -93,7 +93,7 @@ def pack_installed(directory: Path) -> Path:
 
 
 def _is_packed(file: metadata.PackagePath) -> bool:
-    """Whether a wheel has this file: not a script made for this environment, nor what an installer noted here."""
+    """Whether a wheel has this file; it has no scripts made for this environment, and none of an installer's notes."""
     noted = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
     return ".." not in file.parts and file.suffix != ".pyc" and file.name not in noted
 
@@ -109,15 +109,15 @@ def _pip(*words: str) -> None:
 
 
 def pin_wheels(directory: Path, wanted: Sequence[str] = ()) -> str:
-    """The text of `requirements.txt`: every wheel of the directory with its hash.
+    """Return the text of `requirements.txt`: every wheel of the directory with its hash.
 
     Args:
         directory: the wheels.
-        wanted: the requirements that the image is made for.
+        wanted: the requirements that the image must meet.
 
     Raises:
-        UsageError: there is none, one that is wanted is missing, one is there in two versions, or something is not a
-            wheel for Linux.
+        UsageError: there is no wheel, a wanted one is missing, one is there in two versions, or a file is not a wheel
+            for Linux.
     """
     found: dict[str, tuple[str, str]] = {}
     files = sorted(directory.iterdir()) if directory.is_dir() else []
@@ -153,7 +153,7 @@ def _normalize(name: str) -> str:
 
 
 def _is_met(requirement: str, found: Collection[str]) -> bool:
-    """Whether there is a wheel of that name; TensorFlow has several."""
+    """Whether there is a wheel for the requirement; TensorFlow's wheel has several names."""
     match = re.match(r"[A-Za-z0-9][\w.-]*", requirement)
     name = _normalize(match[0]) if match else ""
     return name in found or (name in _TENSORFLOW and any(one in found for one in _TENSORFLOW))

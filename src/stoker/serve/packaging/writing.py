@@ -1,4 +1,4 @@
-"""Writing a package: the bundle or the program, its wheels, and the files an image is built and run from."""
+"""Write a package: the bundle or the program, its wheels, and the files from which an image is built and run."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class PackageOptions:
 
     Attributes:
         device: "cpu" or "cuda".
-        base: the image to build on; Debian's slim one of Python unless said otherwise.
-        python: the version of Python in it.
-        name: of the model or the training, in manifests and addresses.
-        image: what the image is called; by default, the name with a version.
+        base: the image to build on; by default Python's slim image on Debian.
+        python: the version of Python in the image.
+        name: the name of the model or the training, in manifests and addresses.
+        image: the name of the image; by default, `name` with a version.
         port: where a server listens.
-        wheels: a directory with the wheels; they are downloaded otherwise.
-        requirements: more requirements, as pip takes them.
-        trust: what may be in the bundle, and who must have signed it, here and in the image.
+        wheels: a directory with the wheels; by default they are downloaded.
+        requirements: further requirements, in pip's syntax.
+        trust: what the bundle may contain, and who must have signed it, here and in the image.
     """
 
     name: str
@@ -79,14 +79,14 @@ def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite:
     """Write everything for an image that serves a bundle.
 
     Returns:
-        What the image is called in the compose file and the manifests: by default, with the bundle's version.
+        The name of the image in the compose file and the manifests; by default, with the bundle's version.
 
     Raises:
-        BundleError: it is none, or was changed.
-        UsageError: an option makes no sense, or the wheels cannot be had.
+        BundleError: the path is not a bundle, or the bundle was changed.
+        UsageError: an option makes no sense, or the wheels cannot be found.
     """
     options.check()
-    # Nothing of it is loaded here; its graphs are checked when the image is built, and when it starts.
+    # Nothing of the bundle is loaded here; its graphs are checked when the image is built, and when it starts.
     known = read_checked(path, options.trust)
     options = replace(options, image=options.image or f"{options.name}:{known.version}")
     versions = known.description.get("versions", {})
@@ -115,7 +115,7 @@ def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite:
 
 
 def _pin(known: bundle.Bundle, versions: Mapping[str, object], name: str) -> str:
-    """The version the bundle was proven with, checked because it becomes an argument of pip."""
+    """Pin the version that the bundle was proven with; it is checked because it becomes an argument of pip."""
     found = versions.get(name)
     if not isinstance(found, str) or not re.fullmatch(r"[\w.+-]{1,40}", found, re.ASCII):
         raise bundle.BundleError(f"{known.path} does not say which version of {name} it was proven with")
@@ -123,13 +123,13 @@ def _pin(known: bundle.Bundle, versions: Mapping[str, object], name: str) -> str
 
 
 def _flags(trust: Trust) -> list[str]:
-    """The options that `stoker serve` and `stoker bundle` need in the image."""
+    """Return the options that `stoker serve` and `stoker bundle` need in the image."""
     for name in trust.allow_ops:
         if not re.fullmatch(r"\w+", name, re.ASCII):
             raise UsageError(f"--allow-ops {name!r} is not the name of an operation")
     flags = ["--allow-ops", ",".join(trust.allow_ops)] if trust.allow_ops else []
     if trust.public_key:
-        # As text: the image has no file for it.
+        # Passed as text, as the image has no file for it.
         flags += ["--require-signature", signing.read_public_key(trust.public_key)]
     return flags
 
@@ -140,10 +140,10 @@ def package_program(
     """Write everything for an image that trains.
 
     Returns:
-        What the image is called in the compose file and the manifests.
+        The name of the image in the compose file and the manifests.
 
     Raises:
-        UsageError: there is no such file, an option makes no sense, or the wheels cannot be had.
+        UsageError: there is no such file, an option makes no sense, or the wheels cannot be found.
     """
     options.check()
     for one in (file, *include):
@@ -172,7 +172,7 @@ def package_program(
 
 
 def _runtime(engine: str) -> str:
-    """The engine's runtime, pinned to the version that is installed here."""
+    """Return the engine's runtime, pinned to the version installed here."""
     name = converted.RUNTIMES[engine].replace("_", "-")
     return f"{name}=={_installed_version(name)}"
 
@@ -193,7 +193,7 @@ def _finish(
     if options.wheels is not None:
         if not options.wheels.is_dir():
             raise UsageError(f"there is no directory {options.wheels}")
-        # What depends on TensorFlow's version, such as Keras, comes with it.
+        # Packages that depend on TensorFlow's version, such as Keras, come with it.
         pinned = wheelhouse.pin_wheels(options.wheels, [*wanted[:2], *options.requirements])
         shutil.copytree(options.wheels, wheels)
     else:

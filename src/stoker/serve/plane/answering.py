@@ -1,4 +1,4 @@
-"""The data plane: questions of any protocol become rows, wait in a model's queue, and are answered."""
+"""The data plane: questions from any protocol become rows, wait in a model's queue, and are answered."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from stoker.serve.telemetry.requests import RequestTrace, RequestTracer
 # files, of which few bytes may become many pixels.
 _LARGE_BYTES, _LARGE_IMAGE_BYTES = 128 << 10, 4 << 10
 
-T = TypeVar("T")  # an answer as a protocol encodes it
+T = TypeVar("T")  # an answer, as a protocol encodes it
 
 
 @dataclass(slots=True)
 class Inquiry:
-    """What the data plane knows of one request.
+    """What the data plane knows about one request.
 
     Attributes:
         path: what it asks for.
         id: its name in logs and samples.
         model: the model it names; "" for none.
-        rows: how many it asks for, once it is parsed.
-        started: when its last byte was there.
+        rows: how many rows it has, once it is parsed.
+        started: when its last byte had arrived.
         spent: its seconds by account, with --ledger.
-        trace: what is kept of it for its trace, with OpenTelemetry.
+        trace: what is recorded for its trace, with OpenTelemetry.
         held: bytes of memory that its body takes.
-        has_left: nobody waits for the answer any more.
+        has_left: whether the client has left, so that nobody waits for the answer.
     """
 
     path: str
@@ -61,7 +61,7 @@ class Inquiry:
 
 @dataclass(slots=True)
 class Parsed(Generic[T]):
-    """The rows of a question, what they are asked of, and how its answers are encoded."""
+    """The rows of a question, the signature that it asks, and how its answers are encoded."""
 
     signature: ServedSignature
     rows: InputRows
@@ -73,11 +73,11 @@ class Question(Generic[T]):
     """What a request asks of a model.
 
     Attributes:
-        model: its name.
-        version: the one that is to answer.
-        size: bytes of the request.
-        parse: makes rows of it for a version; may take long for a large body, and runs in any thread.
-        is_pinned: whether it names the version itself, so that no other may answer.
+        model: the model's name.
+        version: the version that is to answer.
+        size: the size of the request in bytes.
+        parse: turns it into rows for a version; may take long for a large body, and runs in any thread.
+        is_pinned: whether the request itself names the version, so that no other may answer.
     """
 
     model: str
@@ -122,10 +122,10 @@ class _Asked(Job, Generic[T]):
             self._offer(self.named)
 
     def _offer(self, answers: Answers) -> None:
-        """Ask the candidate for this model, too, now that the client has its answer."""
+        """Ask the candidate for this model too, now that the client has its answer."""
         question, arrays, models = self.question, self.rows.arrays, self.plane.models
         candidate = models.shadows.candidate(question.model)
-        # Answers of older versions are nothing to compare with.
+        # Answers of older versions cannot be compared with the candidate's.
         if candidate is not None and question.version is models.version(question.model):
             size = max(question.size, sum(one.nbytes for one in arrays))
             count = self.rows.count
@@ -153,7 +153,7 @@ class _Asked(Job, Generic[T]):
 
 
 def is_large(size: int, inputs: Sequence[Field]) -> bool:
-    """Whether parsing so many bytes may hold up everybody else."""
+    """Whether parsing this many bytes could hold up all other requests."""
     return size > _LARGE_IMAGE_BYTES and (size > _LARGE_BYTES or any(map(takes_files, inputs)))
 
 
@@ -172,7 +172,7 @@ class DataPlane:
         self.tracer = tracer
         self.is_ready = False
         self.held = 0  # bytes of the bodies of requests that are not answered yet
-        # One thread: large bodies wait for each other, and nobody else for them.
+        # Use one thread, so that large bodies wait for each other, and other requests do not wait for them.
         self._parser = ThreadPoolExecutor(1, "stoker-parse")
 
     def is_serving(self) -> bool:
@@ -180,12 +180,12 @@ class DataPlane:
         return self.is_ready and self.models.is_loaded()
 
     def require_ready(self) -> None:
-        """Refuse with a RequestError while the server does not serve."""
+        """Raise RequestError while the server does not serve."""
         if not self.is_serving():
             raise RequestError(503, "not ready", retry_after=1)
 
     def hold(self, inquiry: Inquiry, size: int) -> None:
-        """Count so many more bytes of a body; RequestError if all bodies together are too large."""
+        """Count `size` more bytes of a body; raise RequestError if all bodies together are too large."""
         inquiry.held += size
         self.held += size
         if self.held > self.settings.held_bytes:
@@ -193,14 +193,14 @@ class DataPlane:
             raise RequestError(503, f"Requests already hold {most} bytes of memory. Try again later.", 1)
 
     def release(self, inquiry: Inquiry) -> None:
-        """Forget a body that is not needed any more."""
+        """Stop counting a body that is no longer needed."""
         self.held -= inquiry.held
         inquiry.held = 0
 
     def submit(
         self, inquiry: Inquiry, question: Question[T], deliver: Callable[[T | RequestError], None]
     ) -> None:
-        """Have a question answered; `deliver` is called on the event loop, maybe at once."""
+        """Have a question answered. `deliver` is called on the event loop, possibly at once."""
         candidate = None if question.is_pinned else self.models.shadows.choose_canary(question.model)
         if candidate is None:
             self._submit(inquiry, question, deliver)
@@ -218,7 +218,7 @@ class DataPlane:
         candidate: Candidate,
         found: T | RequestError,
     ) -> None:
-        """Deliver what a candidate answered; what it did not answer, the model itself does."""
+        """Deliver the candidate's answer; if the candidate refused, ask the model itself."""
         if not isinstance(found, RequestError) or inquiry.has_left:
             deliver(found)
             return
@@ -245,7 +245,7 @@ class DataPlane:
             deliver(self.explain(error, inquiry))
 
     async def ask(self, inquiry: Inquiry, question: Question[T]) -> T:
-        """Answer a question; RequestError if that cannot be."""
+        """Answer a question; raise RequestError if that is impossible."""
         found: asyncio.Future[T | RequestError] = asyncio.get_running_loop().create_future()
         self.submit(inquiry, question, partial(set_result, found))
         try:
@@ -257,7 +257,7 @@ class DataPlane:
         return answer
 
     def parse(self, inquiry: Inquiry, question: Question[T]) -> Parsed[T]:
-        """Make rows of a question, within the limits; whatever it raises is for `explain`."""
+        """Turn a question into rows, within the limits. Pass anything it raises to `explain`."""
         parsed = question.parse(question.version)
         inquiry.rows += parsed.rows.count
         limits.check_converted(parsed.signature.inputs, parsed.rows, self.settings)
@@ -279,7 +279,7 @@ class DataPlane:
             deliver(self.explain(error, inquiry))
 
     def explain(self, error: BaseException, inquiry: Inquiry) -> RequestError:
-        """What to tell the client; a fault of the server is logged, too."""
+        """Return the error to tell the client; log a fault of the server, too."""
         found = explain(error)
         if found is not error and found.status == 500:
             entry = {"id": inquiry.id, "path": inquiry.path, "model": inquiry.model, "error": describe(error)}
@@ -287,7 +287,7 @@ class DataPlane:
         return found
 
     def count(self, inquiry: Inquiry, status: int, size: int) -> float:
-        """Count a request that is answered, or for which nobody waits any more; returns its seconds."""
+        """Count a request that was answered, or for which nobody waits any more. Return how many seconds it took."""
         ended = now()
         seconds = ended - inquiry.started
         if inquiry.trace is not None and self.tracer is not None:
@@ -301,6 +301,6 @@ class DataPlane:
 
 
 def set_result(future: asyncio.Future[T], result: T) -> None:
-    """Set the result of a future, unless whoever waited for it has left."""
+    """Set the result of a future, unless its caller has stopped waiting."""
     if not future.done():
         future.set_result(result)

@@ -1,4 +1,4 @@
-"""A server as a run of the store: the bundles it uses, and a sample of its answers.
+"""A server as a run in the store: the bundles it uses, and a sample of its answers.
 
 The process that holds the socket begins and ends the run. The first worker records which bundles answer. Each worker
 keeps its own file of sampled answers; when the run ends, they become its artifacts.
@@ -27,7 +27,7 @@ from stoker.tracking.store.tracking import TrackedRun
 from stoker.tracking.store.writer import writer_for
 
 if TYPE_CHECKING:
-    # The process that holds the socket answers nothing, and so loads no TensorFlow.
+    # The process that holds the socket answers nothing, so it must not load TensorFlow.
     from stoker.serve.plane.versions import Version
 
 ANSWERS = HOME / "answers"
@@ -42,7 +42,7 @@ def begin_run(settings: ServerSettings, store: Address | None) -> TrackedRun:
 
 
 def end_run(run: TrackedRun, error: BaseException | None = None, code: int = 0) -> None:
-    """End the run; the files that its workers recorded are its artifacts."""
+    """End the run; the files that its workers recorded become its artifacts."""
     for file in sorted(ANSWERS.glob(f"{run.id}-*.jsonl")) if run.id else []:
         run.artifact(file, kind="answers")
     if error is None and code:
@@ -66,7 +66,7 @@ class Deployment:
         self._step = 0
 
     def is_sampled(self) -> bool:
-        """Whether this request is one of the sample, by chance."""
+        """Decide by chance whether to record this request."""
         return self._rate > 0 and random.random() < self._rate
 
     def record_model(self, name: str, version: Version) -> None:
@@ -85,14 +85,14 @@ class Deployment:
         writer_for(self._store).put(*events, audit.note("deployed", self._run, details))
 
     def log_drift(self, name: str, shifts: list[Shift]) -> None:
-        """Log how far the inputs of a model are from the training rows."""
+        """Log how far the inputs of a model have moved from the training rows."""
         if self._store is not None and shifts:
             self._step += 1
             values = {f"drift/{name}/{one.input}/{one.of}": one.amount for one in shifts}
             writer_for(self._store).put(ValuesLogged(self._run, self._step, time.time(), values))
 
     def record_conclusion(self, name: str, found: Mapping[str, object]) -> None:
-        """Record what a candidate was found to be."""
+        """Record the conclusion about a candidate."""
         if self._store is not None:
             details = {"model": name, "worker": self._worker, **found}
             writer_for(self._store).put(audit.note("compared", self._run, details))

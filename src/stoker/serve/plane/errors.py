@@ -1,4 +1,4 @@
-"""A request that is not answered: a status and one line, which each protocol tells in its own way."""
+"""Requests that are not answered: a status and one line, which each protocol puts in its own form."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from stoker.errors import ArgumentError
 from stoker.serve.batching import BusyError, DeadlineError
 
-# Every status that a request may be refused with, and what it says.
+# Every status with which a request may be refused, and its meaning.
 MEANINGS: Final = {
     400: "The request is malformed, does not fit the model, or asks for more than a limit allows.",
     401: "The token is missing or wrong.",
@@ -24,16 +24,16 @@ MEANINGS: Final = {
     503: "The server is not ready, ends, or has too many requests.",
     504: "There was no answer in time.",
 }
-# Those that say when to try again.
+# The statuses that say when to try again.
 RETRY: Final = (429, 503)
 
 
 class RequestError(Exception):
-    """What a client is told instead of an answer.
+    """The error that a client gets instead of an answer.
 
     Attributes:
-        status: as HTTP numbers it.
-        line: what was wrong and what to do.
+        status: the HTTP status.
+        line: what was wrong, and what to do about it.
         retry_after: seconds after which the same request may succeed.
     """
 
@@ -50,7 +50,7 @@ class ClientLeftError(RequestError):
 
 
 def explain(error: BaseException) -> RequestError:
-    """What to tell a client about any error; a status of 500 says that the server is to blame."""
+    """Return what to tell a client about any error. A status of 500 says that the server is to blame."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, ArgumentError):
@@ -63,5 +63,5 @@ def explain(error: BaseException) -> RequestError:
 
 
 def describe(error: BaseException) -> str:
-    """An error's type and the first line of its text."""
+    """Return an error's type and the first line of its text."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"

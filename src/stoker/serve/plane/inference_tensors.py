@@ -1,4 +1,4 @@
-"""Tensors of the Open Inference Protocol, version 2, which it has over HTTP and over gRPC alike."""
+"""Tensors of the Open Inference Protocol, version 2, the same over HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ EXTENSIONS = ("binary_tensor_data", "classification", "model_configuration", "st
 
 
 def shape_of(field: Field) -> list[int]:
-    """A shape in the protocol's form; a single -1 where even the number of sizes is free."""
+    """Return a shape in the protocol's form: a single -1 if even the number of dimensions is free."""
     return [-1] if field.sizes is None else [-1 if size is None else size for size in field.sizes]
 
 
 @dataclass(frozen=True, slots=True)
 class SentTensor:
-    """An input as a request describes it; in JSON, its values are in `data`, or `size` bytes behind the JSON."""
+    """An input as a request describes it. In JSON, its values are in `data`, or in `size` bytes after the JSON."""
 
     name: str
     dtype: str
@@ -43,7 +43,7 @@ class SentTensor:
 
     @staticmethod
     def of_json(sent: object) -> SentTensor:
-        """An input of a request in JSON."""
+        """Read an input from a request in JSON."""
         if not isinstance(sent, dict) or not isinstance(sent.get("name"), str):
             raise RequestError(400, 'an input must be an object with "name", "datatype", "shape" and "data"')
         name, shape, datatype = sent["name"], sent.get("shape"), sent.get("datatype")
@@ -56,11 +56,11 @@ class SentTensor:
 
     @property
     def width(self) -> int:
-        """Bytes of one value; a string has at least its length."""
+        """The bytes of one value; a string takes at least those of its length."""
         return 4 if self.dtype == "string" else np.dtype(self.dtype).itemsize
 
     def from_json(self) -> Array:
-        """Values flat or nested, in row order."""
+        """Return the values, flat or nested in JSON, in row order."""
         count = math.prod(self.shape)
         if not isinstance(self.data, list):
             raise RequestError(400, f'{self.name!r}: "data" must be a list')
@@ -76,7 +76,7 @@ class SentTensor:
         return array.reshape(self.shape)
 
     def from_bytes(self, data: bytes) -> Array:
-        """Values in row order, each in little-endian bytes."""
+        """Return the values, in row order, from the little-endian bytes of each."""
         count = math.prod(self.shape)
         if self.dtype == "string":
             return self._strings(data, count).reshape(self.shape)
@@ -88,7 +88,7 @@ class SentTensor:
         return array.astype(self.dtype, copy=False).reshape(self.shape)
 
     def _strings(self, data: bytes, count: int) -> Array:
-        """Strings, each with its length before it."""
+        """Read strings, each preceded by its length."""
         found: list[bytes] = []
         place = 0
         while place + 4 <= len(data) and len(found) < count:
@@ -105,7 +105,7 @@ class SentTensor:
 
 
 def parameters_of(one: dict[str, object]) -> dict[str, object]:
-    """The parameters of a part of a request in JSON; RequestError if they are no object."""
+    """Return the parameters of a part of a request in JSON; raise RequestError if they are not an object."""
     found = one.get("parameters")
     if found is None:
         return {}
@@ -115,7 +115,7 @@ def parameters_of(one: dict[str, object]) -> dict[str, object]:
 
 
 def pack_values(array: Array) -> bytes:
-    """Values in row order, in little-endian bytes; strings with their lengths before them."""
+    """Pack values in row order, in little-endian bytes; each string is preceded by its length."""
     if array.dtype != object:
         return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
     return b"".join(struct.pack("<I", len(one)) + one for one in map(as_bytes, array.ravel()))
@@ -123,14 +123,14 @@ def pack_values(array: Array) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class WantedOutput:
-    """An output that a request asks for: as bytes behind the JSON or not, or only its best classes, if any."""
+    """An output that a request asks for: as bytes after the JSON or not, and how many of the best classes, if any."""
 
     field: Field
     is_binary: bool = False
     classes: int = 0
 
     def shape_answer(self, version: Version, array: Array) -> tuple[str, Array]:
-        """The protocol's type and the values of the answer."""
+        """Return the protocol's type and the values of the answer."""
         if not self.classes:
             return NAMES[self.field.dtype], array
         return "BYTES", rank_values(array, self.classes, version)
@@ -139,10 +139,10 @@ class WantedOutput:
 def choose_outputs(
     fields: Sequence[Field], asked: Mapping[str, tuple[bool, object]], every: bool
 ) -> list[WantedOutput]:
-    """The outputs to give, all if none is asked for.
+    """Choose the outputs to give: all, if the request names none.
 
     Raises:
-        RequestError: there is no such output, it has a type that the protocol lacks, or no such number of classes.
+        RequestError: there is no such output, the protocol lacks its type, or the number of classes is invalid.
     """
     by_name = {field.name: field for field in fields}
     chosen = []
@@ -158,7 +158,7 @@ def choose_outputs(
 
 
 def rank_values(array: Array, count: int, version: Version) -> Array:
-    """For each row the largest values, as texts "value:place" or "value:place:label"."""
+    """Return the largest values of each row, as texts "value:place" or "value:place:label"."""
     if array.ndim == 0 or array.dtype.kind not in "biuf":
         raise RequestError(
             400, "classification needs an output of numbers, with a row of them for each input row"
@@ -175,7 +175,7 @@ def rank_values(array: Array, count: int, version: Version) -> Array:
 
 
 def describe_config(name: str, version: Version, batch: int) -> dict[str, object]:
-    """The model's configuration as Triton has it; sizes without the rows if several requests' rows may be joined."""
+    """Describe the model's configuration in Triton's form; shapes omit the rows if requests' rows may be joined."""
     signature = version.signature()
     joins = all(field.sizes and field.sizes[0] is None for field in (*signature.inputs, *signature.outputs))
 
@@ -200,7 +200,7 @@ def describe_config(name: str, version: Version, batch: int) -> dict[str, object
 
 
 def count_statistics(models: ServedModels, name: str) -> list[dict[str, object]]:
-    """What a model answered since the server started, as Triton has it, for its newest version."""
+    """Say what a model's newest version has answered since the server started, in Triton's form."""
     total = models.metrics.total
     good = total("stoker_requests_total", name, 'status="200"')
     every, seconds = models.metrics.requests(name)
@@ -222,7 +222,7 @@ def count_statistics(models: ServedModels, name: str) -> list[dict[str, object]]
 
 
 def list_repository(models: ServedModels) -> list[dict[str, str]]:
-    """All versions of all models."""
+    """List all versions of all models."""
     return [
         {"name": name, "version": str(one.number), "state": "READY", "reason": ""}
         for name in models.names()

@@ -1,6 +1,6 @@
 """The ledger of a server: every second of a request, from its last byte to its answer, belongs to one account.
 
-    parse    the request's bytes become rows
+    parse    the request's bytes are turned into rows
     queue    it waits while the engine answers others
     batch    its rows are joined with others, and its answers taken out again
     engine   the model runs, for the whole batch
@@ -21,7 +21,7 @@ _FULL_BATCH = 0.5
 
 
 class LedgerJson(TypedDict):
-    """The ledger of one model at /ledger; `seconds` are those of an average request by account."""
+    """The ledger of one model at /ledger; `seconds` are those of an average request, by account."""
 
     requests: int
     seconds: dict[str, float]
@@ -32,7 +32,7 @@ class LedgerJson(TypedDict):
 
 @dataclass
 class Spent:
-    """One request's seconds, while it is answered."""
+    """The seconds of one request, while it is answered."""
 
     parse: float = 0.0
     queue: float = 0.0
@@ -41,13 +41,13 @@ class Spent:
     encode: float = 0.0
 
     def loop(self, total: float) -> float:
-        """Seconds on no other account."""
+        """Return the seconds that belong to no other account."""
         return max(0.0, total - self.parse - self.queue - self.batch - self.engine - self.encode)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What advice depends on, beside the accounts."""
+    """The facts that advice depends on, in addition to the accounts."""
 
     requests: int
     bytes_each: float
@@ -56,11 +56,11 @@ class Facts:
     workers: int
     cores: int
     engine: str
-    engine_settled: bool  # no other engine can run the model, or they were measured, too
+    engine_settled: bool  # no other engine can run the model, or the others were measured, too
 
 
 def to_json(accounts: Mapping[str, float], facts: Facts) -> LedgerJson:
-    """The ledger as JSON."""
+    """Return the ledger as JSON."""
     count = max(1, facts.requests)
     return {
         "requests": facts.requests,
@@ -72,7 +72,7 @@ def to_json(accounts: Mapping[str, float], facts: Facts) -> LedgerJson:
 
 
 def lines(model: str, accounts: Mapping[str, float], facts: Facts) -> list[str]:
-    """The ledger for a terminal: a line for each account, the largest first, and what to change."""
+    """Return the ledger for a terminal: a line for each account, the largest first, and what to change."""
     if not facts.requests:
         return [f"{model}: no requests, so there is no ledger"]
     total = sum(accounts.values()) or 1e-9
@@ -86,7 +86,7 @@ def lines(model: str, accounts: Mapping[str, float], facts: Facts) -> list[str]:
 
 
 def advice(accounts: Mapping[str, float], facts: Facts) -> str:
-    """What would help most, in one line."""
+    """Return one line on what would help most."""
     if not facts.requests or not sum(accounts.values()):
         return "nothing was asked yet"
     largest = max(ACCOUNTS, key=lambda name: accounts.get(name, 0.0))

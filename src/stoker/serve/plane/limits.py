@@ -1,4 +1,4 @@
-"""How much one request may ask for, checked before anything is allocated for it.
+"""Limits on how much one request may ask for, checked before anything is allocated for it.
 
 A few bytes can announce a tensor of many gigabytes. So every protocol first checks the shape it was sent, the number of
 rows or the length of the body, and only then converts values. All checks raise `RequestError`.
@@ -17,9 +17,9 @@ from stoker.tf_internals.types import ProtoMessage
 
 # NumPy takes 64 dimensions, older versions 32; no served model has nearly as many.
 _MOST_DIMENSIONS = 32
-# Smaller JSON is parsed without a check: it cannot become much.
+# Smaller JSON is parsed without a check: it cannot take much memory.
 _SMALL_JSON = 128 << 10
-# An allowance for what is not rows: names, parameters, outputs.
+# An allowance for values outside the rows: names, parameters, outputs.
 _BESIDE_ROWS = 10_000
 
 
@@ -30,7 +30,7 @@ def check_rows(count: int, settings: ServerSettings) -> None:
 
 
 def check_shape(name: str, shape: Sequence[int], item_bytes: int, settings: ServerSettings) -> int:
-    """Refuse a tensor with too many dimensions, rows (its first size) or bytes; return how many bytes it takes."""
+    """Refuse a tensor with too many dimensions, rows (its first size) or bytes. Return how many bytes it takes."""
     if len(shape) > _MOST_DIMENSIONS:
         raise RequestError(
             400, f"{name!r}: {len(shape)} dimensions are too many; the limit is {_MOST_DIMENSIONS}"
@@ -48,10 +48,10 @@ def check_shape(name: str, shape: Sequence[int], item_bytes: int, settings: Serv
 
 
 def check_json(body: bytes, fields: Sequence[Field], settings: ServerSettings) -> None:
-    """Refuse a large JSON body with more values than the most rows have, without parsing it.
+    """Refuse a large JSON body with more values than the largest number of rows can have, without parsing it.
 
-    `{}` takes 3 bytes in JSON, and 64 in memory. Only inputs of fixed sizes can be checked; texts may hold braces and
-    commas of their own, so inputs with texts are not.
+    `{}` takes 3 bytes in JSON, and 64 in memory. Only inputs of fixed sizes can be checked. Texts may contain braces
+    and commas, so inputs with texts are not checked.
     """
     if len(body) <= _SMALL_JSON or any(one.dtype == "string" or None in one.shape for one in fields):
         return
@@ -64,7 +64,7 @@ def check_json(body: bytes, fields: Sequence[Field], settings: ServerSettings) -
 
 
 def _values_in_row(field: Field) -> int:
-    """The most lists, objects and commas that JSON has for one row of an input whose sizes are fixed."""
+    """Return the most lists, objects and commas that one row of a fixed-size input can have in JSON."""
     sizes = [size or 0 for size in field.shape]
     lists_and_values = sum(math.prod(sizes[:end]) for end in range(len(sizes) + 1))
     return 3 * lists_and_values  # each may be an object (base64) within a list, and has a comma
@@ -81,7 +81,7 @@ def check_columns(columns: object, settings: ServerSettings) -> None:
 
 
 def check_context(size: int, examples: int, settings: ServerSettings) -> None:
-    """Refuse a context that, repeated by every example, takes more bytes than a body may."""
+    """Refuse a context that takes more bytes than a body may when it is repeated for every example."""
     if size * examples > settings.body_bytes:
         raise RequestError(
             400,

@@ -1,8 +1,8 @@
-"""Counts for Prometheus, in a file that all workers map: whichever of them is asked tells the sum.
+"""Counts for Prometheus, in a file that all workers map, so that any of them can report the sum.
 
-The names are known when the server starts, so every count has its place; each worker adds in a row of its own. Written
-by hand because it is quicker than prometheus_client 0.26: 0.4 us a request (there 1.7 us, with several workers 4.4 us),
-0.08 ms a scrape (0.6 to 1.0 ms), and no import of 70 ms.
+The names are known when the server starts, so every count has a fixed place; each worker adds to a row of its own. This
+is written by hand because it is quicker than prometheus_client 0.26: 0.4 us a request (there 1.7 us, with several
+workers 4.4 us), 0.08 ms a scrape (0.6 to 1.0 ms), and no import of 70 ms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _bucket_labels(bounds: tuple[float, ...]) -> tuple[str, ...]:
     return (*(f'le="{one:g}"' for one in bounds), 'le="+Inf"', "sum")
 
 
-# By name: what kind it is, what it says, and the labels of its counts beside the model's name.
+# By name: the kind of metric, its help text, and the labels of its counts besides the model's name.
 _METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "stoker_requests_total": (
         "counter", "Requests answered, by status.", tuple(f'status="{one}"' for one in STATUSES)
@@ -50,13 +50,13 @@ _METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class CountSeries:
-    """One worker's counts of a metric for a model.
+    """One worker's counts of one metric for one model.
 
     Attributes:
         name, kind, text: as in Prometheus' format.
-        label: what tells it from others of the metric and the model; "" for a histogram.
+        label: what distinguishes it from others of the same metric and model; "" for a histogram.
         bounds: the upper bounds of a histogram's buckets.
-        values: the count; of a histogram those of its buckets, the one without a bound, and the sum.
+        values: the count; for a histogram the counts of its buckets, the one without a bound, and the sum.
     """
 
     name: str
@@ -70,7 +70,7 @@ class CountSeries:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where the counts stand that every request adds to."""
+    """The places of the counts that every request adds to."""
 
     statuses: dict[int, int]
     rows: int
@@ -78,7 +78,7 @@ class _Places:
 
 
 class Metrics:
-    """The counts of one worker, and the sums of all."""
+    """The counts of one worker, and the sums over all workers."""
 
     def __init__(self, models: Iterable[str], worker: ServerWorker = ALONE) -> None:
         self._worker = worker
@@ -89,12 +89,12 @@ class Metrics:
         return model in self._answers
 
     def add_models(self, models: Iterable[str]) -> None:
-        """Count requests to more models; only where no other worker counts in the same file."""
+        """Count requests to further models; used only if no other worker counts in the same file."""
         known, old = list(self._answers), self._own
         new = [one for one in models if not self.knows(one)]
         if new:
             self._lay_out(known + new)
-            self._own[: len(old)] = old  # the places of a model follow one another
+            self._own[: len(old)] = old  # the places of one model are contiguous
 
     def _lay_out(self, models: list[str]) -> None:
         worker = self._worker
@@ -118,7 +118,7 @@ class Metrics:
         first = worker.number * self._width
         self._own = self._all[first : first + self._width]
         for model in models:
-            self.set_waiting(model, 0)  # other counts go on where a worker that died left them
+            self.set_waiting(model, 0)  # all other counts continue where a worker that died left them
 
     def _answer_places(self, model: str) -> _Places:
         statuses = {one: self._places["stoker_requests_total", model, f'status="{one}"'] for one in STATUSES}
@@ -126,7 +126,7 @@ class Metrics:
         return _Places(statuses, self._places["stoker_rows_total", model, ""], first)
 
     def count_answer(self, model: str, status: int, seconds: float, rows: int) -> None:
-        """Count a request that is done."""
+        """Count a finished request."""
         own, places = self._own, self._answers[model]
         own[places.statuses.get(status, places.statuses[500])] += 1
         own[places.rows] += rows
@@ -139,7 +139,7 @@ class Metrics:
         self._observe("stoker_batch_rows", model, ROWS, rows)
 
     def count_time(self, model: str, spent: Spent, total: float, size: int) -> None:
-        """Add the time of a request to its accounts."""
+        """Add the seconds of a request to its accounts."""
         first = self._places["stoker_account_seconds_total", model, f'account="{ACCOUNTS[0]}"']
         for place, seconds in enumerate(
             (spent.parse, spent.queue, spent.batch, spent.engine, spent.encode, spent.loop(total)), first
@@ -149,24 +149,24 @@ class Metrics:
         self._own[self._places["stoker_request_bytes_total", model, ""]] += size
 
     def total(self, name: str, model: str, label: str = "") -> float:
-        """A count, summed over all workers."""
+        """Return a count, summed over all workers."""
         place = self._places[name, model, label]
         return float(sum(self._all[row * self._width + place] for row in range(self._worker.count)))
 
     def requests(self, model: str) -> tuple[float, float]:
-        """How many requests were answered, and their seconds in all."""
+        """Return how many requests were answered, and their total seconds."""
         *counts, seconds = (
             self.total("stoker_request_seconds", model, one) for one in _bucket_labels(SECONDS)
         )
         return sum(counts), seconds
 
     def calls(self, model: str) -> tuple[float, float]:
-        """How often the model was called, with how many rows in all."""
+        """Return how often the model was called, and with how many rows in total."""
         *counts, rows = (self.total("stoker_batch_rows", model, label) for label in _bucket_labels(ROWS))
         return sum(counts), rows
 
     def books(self, model: str, most_rows: int, engine: str, settled: bool) -> tuple[dict[str, float], Facts]:
-        """The ledger's accounts of a model, summed over all workers, and the facts for advice."""
+        """Return the ledger's accounts of a model, summed over all workers, and the facts for advice."""
         accounts = {
             one: self.total("stoker_account_seconds_total", model, f'account="{one}"') for one in ACCOUNTS
         }
@@ -182,13 +182,13 @@ class Metrics:
         self._own[self._places["stoker_queue_rows", model, ""]] = rows
 
     def _observe(self, name: str, model: str, bounds: tuple[float, ...], value: float) -> None:
-        # The buckets of a kind follow one another.
+        # The buckets of a histogram are contiguous.
         first = self._places[name, model, f'le="{bounds[0]:g}"']
         self._own[first + bisect_left(bounds, value)] += 1
         self._own[first + len(bounds) + 1] += value
 
     def own_series(self) -> Iterator[CountSeries]:
-        """The counts of this worker alone."""
+        """Yield the counts of this worker alone."""
         own, places = self._own, self._places
         for name, (kind, text, labels) in _METRICS.items():
             for model in self._answers:
@@ -201,7 +201,7 @@ class Metrics:
                     yield CountSeries(name, kind, text, model, label, (), [own[places[name, model, label]]])
 
     def text(self) -> str:
-        """All counts in Prometheus' format."""
+        """Return all counts in Prometheus' format."""
         lines: list[str] = []
         cumulative = 0.0
         for name, (kind, text, _) in _METRICS.items():
@@ -224,12 +224,12 @@ class Metrics:
 
 
 def _spell(value: float) -> str:
-    """A number with every digit: a rounded counter would stand still."""
+    """Spell a number with every digit: a rounded counter would seem to stand still."""
     return str(int(value)) if value.is_integer() else repr(value)
 
 
 def _allocate(descriptor: int, size: int) -> None:
-    """Make room on the disk for all counts, so that a full disk fails here and not where a request is counted."""
+    """Allocate space on the disk for all counts, so that a full disk fails here and not when a request is counted."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(descriptor, 0, size)
     else:

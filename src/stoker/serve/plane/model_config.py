@@ -16,19 +16,19 @@ _FORMATS = ("", "tensorflow")
 
 
 def read_config(file: str) -> dict[str, ModelSource]:
-    """The models that a file lists.
+    """Read the models that a file lists.
 
     Raises:
-        UsageError: it cannot be read, or is no such list.
+        UsageError: the file cannot be read, or is not such a list.
     """
     return sources_of(read_text_message(file, "ModelServerConfig"))
 
 
 def read_text_message(file: str, name: str) -> ProtoMessage:
-    """A message of TensorFlow Serving that a file holds as text.
+    """Read a message of TensorFlow Serving that a file holds as text.
 
     Raises:
-        UsageError: it cannot be read, or is something else.
+        UsageError: the file cannot be read, or holds something else.
     """
     made = serving_message(name)
     try:
@@ -41,10 +41,10 @@ def read_text_message(file: str, name: str) -> ProtoMessage:
 
 
 def sources_of(config: ProtoMessage) -> dict[str, ModelSource]:
-    """The models of a list.
+    """Return the models of a list.
 
     Raises:
-        UsageError: a model has no name, no path, another format, or the name of another.
+        UsageError: a model has no name, no path, another format, or the same name as another.
     """
     if config.WhichOneof("config") == "custom_model_config":
         raise UsageError("custom_model_config is not supported: use model_config_list")
@@ -61,7 +61,7 @@ def sources_of(config: ProtoMessage) -> dict[str, ModelSource]:
 
 
 def _policy_of(config: ProtoMessage) -> VersionPolicy:
-    """Which versions to load: the newest one, unless the list says otherwise."""
+    """Return which versions to load: the newest one, unless the list says otherwise."""
     policy, labels = config.model_version_policy, dict(config.version_labels)
     kind = policy.WhichOneof("policy_choice")
     if kind == "all":

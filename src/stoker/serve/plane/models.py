@@ -1,8 +1,8 @@
-"""The models by name and version, and how they are replaced while they answer.
+"""The models by name and version, and their replacement while they answer.
 
-A model's path is a bundle, a SavedModel, or a directory of those whose names are numbers, as TensorFlow Serving has
-them. One renamed into place is loaded and warmed up while the old one answers; one that cannot be loaded changes
-nothing.
+A model's path is a bundle, a SavedModel, or a directory in which bundles or SavedModels have numbers as names, as
+TensorFlow Serving expects. A version that is renamed into place is loaded and warmed up while the old one answers; if
+it cannot be loaded, nothing changes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _LABELS = {"latest": 0, "stable": 0, "previous": 1}
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where a model's versions are, and which of them answer."""
+    """Where a model's versions are, and which of them to load."""
 
     path: Path
     policy: VersionPolicy = ALL_VERSIONS
 
     def find(self) -> dict[Path, tuple[int | None, Mark]]:
-        """The versions to load: each place with its number, None for the model's own, and its mark."""
+        """Return the versions to load: each place with its number, None for the model's own, and its mark."""
         found = {
             place: (int(place.name) if place.name.isdecimal() and place != self.path else None, mark)
             for place, mark in models_at(self.path).items()
@@ -49,7 +49,7 @@ class ModelSource:
 
 
 class ServedModels:
-    """All models of one process."""
+    """All models that one process serves."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class ServedModels:
         self.deployment = Deployment(settings, worker.number, say)
         self._loader = VersionLoader(settings, metrics, say)
         self._worker = worker
-        self._reported: set[tuple[str, str, str]] = set()  # shifts that were said
+        self._reported: set[tuple[str, str, str]] = set()  # shifts that were already reported
         self._sources = {
             name: ModelSource(Path(path), settings.policies.get(name, ALL_VERSIONS))
             for name, path in settings.models.items()
@@ -70,7 +70,7 @@ class ServedModels:
         self._versions: dict[str, dict[int, Version]] = {name: {} for name in self._sources}
         self._queues: list[LoopQueue] = []
         self.shadows = Shadows()
-        self._failed: dict[Path, tuple[Mark, float]] = {}  # and when to try again
+        self._failed: dict[Path, tuple[Mark, float]] = {}  # its mark, and when to try again
         self._ended = threading.Event()
         self._changing = threading.Lock()
         self._watcher = threading.Thread(target=self._watch, name="stoker-reload", daemon=True)
@@ -79,7 +79,7 @@ class ServedModels:
         """Load everything.
 
         Raises:
-            BundleError: a model has no version that works, and the server is not to wait for one.
+            BundleError: a model has no version that works, and the server is not set to wait for one.
         """
         for name, source in self._sources.items():
             try:
@@ -144,21 +144,21 @@ class ServedModels:
         return False
 
     def versions(self, name: str) -> list[Version]:
-        """All versions of a model, the newest first; RequestError if there is no such model."""
+        """Return all versions of a model, the newest first; raise RequestError if there is no such model."""
         if name not in self._versions:
             raise RequestError(404, f"there is no model {name!r}; the server has {', '.join(self.names())}")
         found = self._versions[name]
         return [found[number] for number in sorted(found, reverse=True)]
 
     def working_versions(self, name: str) -> list[Version]:
-        """All versions of a model, the newest first; RequestError if there is none."""
+        """Return all versions of a model, the newest first; raise RequestError if there are none."""
         found = self.versions(name)
         if not found:
             raise RequestError(404, f"model {name!r} has no version that works yet")
         return found
 
     def version(self, name: str, number: str | None = None, label: str | None = None) -> Version:
-        """One version, by its number or its label ("latest", "stable", "previous"); RequestError if there is none."""
+        """Return a version by number or label ("latest", "stable", "previous"); raise RequestError if there is none."""
         numbered = self._versions.get(name)
         if number is None and label is None and numbered:
             return numbered[max(numbered)]
@@ -172,7 +172,7 @@ class ServedModels:
         raise RequestError(404, f"model {name!r} has no version {number!r}; it has {have}")
 
     def labels(self, name: str) -> list[str]:
-        """The labels that versions of a model have."""
+        """Return the labels that versions of a model have."""
         found = self.versions(name)
         given = [
             label
@@ -219,16 +219,16 @@ class ServedModels:
         self.deployment.log_drift(name, shifts)
 
     def drifts(self, name: str) -> list[Shift]:
-        """How far the newest version's inputs are from the training rows, in this worker's sample."""
+        """Return how far the newest version's inputs are from the training rows, in this worker's sample."""
         return self.version(name).drift.shifts() if self._versions.get(name) else []
 
     def note_waiting(self) -> None:
-        """Count the rows that wait now."""
+        """Record how many rows wait now."""
         for name in self.names():
             self.metrics.set_waiting(name, sum(one.waiting_rows for one in self.versions(name)))
 
     def extra_text(self) -> str:
-        """The drift, and what candidates answer, in Prometheus' format: of this worker alone."""
+        """Return the drift and the candidates' results in Prometheus' format, of this worker alone."""
         return self._drift_text() + self.shadows.text(self._worker.number)
 
     def _drift_text(self) -> str:
@@ -247,10 +247,10 @@ class ServedModels:
         return head + "".join(lines)
 
     def books(self, name: str) -> tuple[dict[str, float], Facts]:
-        """The ledger's accounts of a model, and what advice depends on."""
+        """Return the ledger's accounts of a model, and the facts that advice depends on."""
         version = self.version(name)
         known = version.bundle
-        # Only TensorFlow takes texts; a model that is no bundle can have no other engine either.
+        # Only TensorFlow takes texts; a model that is not a bundle can have no other engine either.
         texts = known is None or any(one.dtype == "string" for one in known.signature.inputs)
         settled = texts or (known is not None and bool(known.description.get("engines")))
         return self.metrics.books(name, self.settings.batch, version.engine, settled)
@@ -269,8 +269,8 @@ class ServedModels:
                     self.refresh(name, source)
 
     def _reread_config(self, known: Mark) -> Mark:
-        """Serve what the list of models says now, if it was changed; one that is not valid changes nothing."""
-        from stoker.serve.plane.model_config import read_config  # needs what this module has
+        """Serve what the list of models says now, if it has changed; an invalid list changes nothing."""
+        from stoker.serve.plane.model_config import read_config  # imported late, as it imports this module
 
         found = read_mark(self.settings.model_config)
         if found != known:
@@ -282,10 +282,10 @@ class ServedModels:
         return found
 
     def replace_sources(self, sources: Mapping[str, ModelSource]) -> None:
-        """Serve these models instead of those so far; the ones that stay answer all the while.
+        """Serve these models instead of the present ones; models that are in both keep answering throughout.
 
         Raises:
-            BundleError: a new one has no version that works; then nothing changes.
+            BundleError: a new model has no version that works; then nothing changes.
         """
         with self._changing:
             fresh = {
@@ -304,12 +304,12 @@ class ServedModels:
             self._list_queues()
 
     def _is_worth_trying(self, place: Path, mark: Mark) -> bool:
-        """Whether a version has not failed yet, was replaced since, or failed for a reason that may pass."""
+        """Whether a version has not failed yet, was replaced since it failed, or failed for a reason that may pass."""
         failed, again = self._failed.get(place, (None, 0.0))
         return failed != mark or now() >= again
 
     def refresh(self, name: str, source: ModelSource) -> None:
-        """Load the versions that are there now; keep the old ones where that fails."""
+        """Load the versions that are there now; keep an old one if its replacement fails to load."""
         places = source.find()
         old = {one.path: one for one in self._versions[name].values()}
         if not places or {place: one.mark for place, one in old.items()} == {
@@ -330,13 +330,13 @@ class ServedModels:
                 fresh[known.number] = known
         if not fresh:
             return
-        # In one step, so that a request sees either the old versions or the new ones.
+        # Replace all at once, so that a request sees either the old versions or the new ones.
         self._versions[name] = fresh
         self._list_queues()
 
 
 def _retry_at(error: BaseException) -> float:
-    """When to try a rejected bundle again: soon if the disk or the memory was at fault, and not the bundle."""
+    """Return when to try a rejected bundle again: soon if the disk or the memory was at fault, not the bundle."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, OSError | MemoryError) and not isinstance(cause, FileNotFoundError):

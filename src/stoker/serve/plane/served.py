@@ -1,4 +1,4 @@
-"""What one signature of a loaded model takes and gives, and its queue: all that a protocol sees of a model."""
+"""One signature of a loaded model, with its queue: all that a protocol sees of a model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stoker.tf_internals.types import ProtoMessage
 Answers = dict[str, Array]  # the outputs by name
 Ranking = list[tuple[str, float]]  # labels with their scores, the best first
 PREDICT = "tensorflow/serving/predict"
-# The input that serialized examples go to.
+# The input that receives serialized examples.
 EXAMPLES = "inputs"
 
 
@@ -28,7 +28,7 @@ class ServedSignature(ABC):
     """One signature of a model that answers.
 
     Attributes:
-        name: as requests name it.
+        name: the name that requests use.
         inputs, outputs: what it takes and gives.
         queue: where its rows wait.
     """
@@ -47,31 +47,31 @@ class ServedSignature(ABC):
     def read_rows(
         self, given: object, alone: str = "an input's first size must be the number of rows"
     ) -> InputRows:
-        """Convert what a request gives; RowError if it does not fit, `alone` is what to say of a bare row."""
+        """Convert what a request gives; raise RowError if it does not fit, with `alone` as the text for a bare row."""
 
     @abstractmethod
     def name_answers(self, answers: list[Array]) -> Answers:
-        """The outputs by name."""
+        """Return the outputs by name."""
 
     @abstractmethod
     def check_classifies(self) -> None:
-        """Refuse a signature that gives no labels, by a RequestError."""
+        """Raise RequestError if the signature gives no labels."""
 
     @abstractmethod
     def rank_classes(self, answers: Answers) -> list[Ranking]:
-        """For each row the labels with their scores."""
+        """Return the labels of each row with their scores."""
 
     @abstractmethod
     def check_regresses(self) -> None:
-        """Refuse a signature that does not give one number for each row, by a RequestError."""
+        """Raise RequestError if the signature does not give one number for each row."""
 
     @abstractmethod
     def take_numbers(self, answers: Answers) -> Array:
-        """One number for each row."""
+        """Return one number for each row."""
 
     @abstractmethod
     def definition(self) -> ProtoMessage:
-        """TensorFlow's own description of it, a `SignatureDef`."""
+        """Return TensorFlow's own description of the signature, a `SignatureDef`."""
 
 
 @dataclass(frozen=True)

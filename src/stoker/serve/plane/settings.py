@@ -1,4 +1,4 @@
-"""The options of a server: limits that keep one request from hurting the others."""
+"""The options of a server, including the limits that keep one request from hurting the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stoker.serve.rollout.recordings import MOST_VALUES
 
 @dataclass(frozen=True)
 class ServerWorker:
-    """Which of a server's processes this is; they share a file of counts."""
+    """Which of a server's processes this is. They share a file of counts."""
 
     number: int = 0
     count: int = 1
@@ -24,12 +24,12 @@ ALONE = ServerWorker()
 
 @dataclass(frozen=True)
 class VersionPolicy:
-    """Which of a model's numbered versions are loaded, and what else they are called.
+    """Which of a model's numbered versions are loaded, and their additional labels.
 
     Attributes:
-        latest: as many of the newest; 0 for all.
-        specific: these and no others; empty for any.
-        labels: versions by their labels, beside "latest", "stable" and "previous".
+        latest: how many of the newest versions to load; 0 for all.
+        specific: the only versions to load; empty for any.
+        labels: versions by label, in addition to "latest", "stable" and "previous".
     """
 
     latest: int = 0
@@ -37,7 +37,7 @@ class VersionPolicy:
     labels: Mapping[str, int] = field(default_factory=dict)
 
     def choose(self, numbers: Iterable[int]) -> set[int]:
-        """The versions to load, of those that are there."""
+        """Return which of these versions to load."""
         if self.specific:
             return set(numbers) & set(self.specific)
         newest = sorted(set(numbers), reverse=True)
@@ -52,7 +52,7 @@ class ServerSettings:
     """The options of a server.
 
     Attributes:
-        models: path of the bundle of each model, or of a directory of numbered bundles.
+        models: for each model, the path of its bundle, or of a directory of numbered bundles.
         token: what clients must send as `Authorization: Bearer ...`; empty for none.
         body_bytes: the largest body.
         rows: the most rows in one request.
@@ -65,13 +65,14 @@ class ServerSettings:
         body_timeout: the longest a request may take to arrive, in seconds; then 408.
         drain_delay: how many seconds to accept connections after SIGTERM, while `/readyz` answers 503.
         hosts: the names that the Host header may have, in lower case; empty for any.
-        access_log: a line of JSON for every request, not only for failures.
+        access_log: log a line of JSON for every request, not only for failures.
         reload_s: how often new bundles are looked for.
-        engine: what computes the answers; "" measures.
-        ledger: account every second of a request.
+        engine: the engine that computes the answers; "" to choose by measuring.
+        ledger: account for every second of a request.
         otel: export traces and metrics with OpenTelemetry; the environment may ask for it, too.
         record: the share of requests to record with their answers.
-        record_values: the most values of an input or an answer that are recorded; of more, only the shape.
+        record_values: the most values of an input or an answer to record; if there are more, only the shape is
+            recorded.
         shadows: by model, the path of a candidate that is asked beside the version that answers.
         shadow_allowed: the share of rows that a candidate may answer differently.
         canary: the share of requests that a candidate answers, until it proves different.
@@ -81,12 +82,12 @@ class ServerSettings:
         grpc: the address of the gRPC service, such as 127.0.0.1:8500; empty for none.
         grpc_socket: a Unix socket to serve gRPC on, too; empty for none.
         grpc_arguments: options of the gRPC server by name, such as grpc.max_connection_age_ms.
-        metrics_path: where else the metrics are, beside /metrics; empty for nowhere.
-        policies: which versions of a model are loaded; all of one that is not named.
-        model_config: the file that lists the models, looked at again every `model_config_poll_s` seconds (0: never).
-        waits_for_models: a model without a version that works does not stop the server.
-        reload_requests: clients may say which models are served (ModelService.HandleReloadConfigRequest).
-        prefer_litert: of a SavedModel with a LiteRT file beside it, load the latter.
+        metrics_path: another path for the metrics, in addition to /metrics; empty for none.
+        policies: by model, which versions are loaded; all versions of a model that is not named.
+        model_config: the file that lists the models, read again every `model_config_poll_s` seconds (0: never).
+        waits_for_models: start even if a model has no version that works yet.
+        reload_requests: whether clients may change the list of models (ModelService.HandleReloadConfigRequest).
+        prefer_litert: if a SavedModel has a LiteRT file beside it, load the LiteRT file.
         trusted_only: refuse models that are not bundles.
         tags: the tags of the graph to load from a SavedModel; empty for "serve".
         warm_repeats: how often each request that came with a SavedModel is answered first; 0 for not at all.
@@ -137,12 +138,12 @@ class ServerSettings:
     tls_key: str = ""
 
     def dumps(self) -> str:
-        """The settings as text, for another process."""
+        """Return the settings as text, for another process."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def loads(text: str) -> ServerSettings:
-        """The reverse of `dumps`."""
+        """Parse the text of `dumps`."""
         found = json.loads(text)
         policies = {
             name: VersionPolicy(**{**one, "specific": tuple(one["specific"])})

@@ -22,7 +22,7 @@ from stoker.serve.predictor import Predictor
 from stoker.serve.signature import Field
 
 Mark = tuple[int, ...]
-# The calls of a model that nobody has timed run in a thread, until they prove quick.
+# Calls of a model that nobody has timed run in a thread until they prove quick.
 _UNTIMED_S = 1.0
 _NO_DRIFT = Drift((), {})
 
@@ -32,11 +32,11 @@ class Version:
     """A loaded model.
 
     Attributes:
-        number: of the version.
+        number: the version's number.
         path: its directory.
         mark: changes when the directory is replaced.
         signatures: by name.
-        engine: the name of what computes the answers.
+        engine: the name of the engine that computes the answers.
         drift: how far requests are from the training rows.
         bundle: None for a model that Stoker did not export.
     """
@@ -50,7 +50,7 @@ class Version:
     bundle: Bundle | None = None
 
     def signature(self, name: str = "") -> ServedSignature:
-        """A signature, the usual one if no name is given; RequestError if there is none."""
+        """Return a signature, the usual one if no name is given; raise RequestError if there is none."""
         found = self.signatures.get(name or SIGNATURE)
         if found is None:
             have = ", ".join(self.signatures)
@@ -61,13 +61,13 @@ class Version:
 
     @cached_property
     def inputs(self) -> tuple[Field, ...]:
-        """What the usual signature takes; nothing if there is no such signature."""
+        """The inputs of the usual signature; empty if there is no such signature."""
         usual = self.signatures.get(SIGNATURE)
         return () if usual is None else usual.inputs
 
     @cached_property
     def only_queue(self) -> LoopQueue | None:
-        """The queue that every request waits in; None if there are several."""
+        """The queue in which every request waits; None if there are several."""
         return next(iter(self.signatures.values())).queue if len(self.signatures) == 1 else None
 
     @property
@@ -77,27 +77,27 @@ class Version:
 
     @property
     def waiting_rows(self) -> int:
-        """How many rows wait."""
+        """The number of rows that wait."""
         return sum(one.queue.rows for one in self.signatures.values())
 
 
 class VersionLoader:
-    """Makes versions of directories."""
+    """Loads versions from directories."""
 
     def __init__(self, settings: ServerSettings, metrics: Metrics, say: Callable[[str], None]) -> None:
         self._settings, self._metrics, self._say = settings, metrics, say
 
     def load(self, name: str, place: Path, mark: Mark, number: int | None) -> Version:
-        """Load a model and make it quick.
+        """Load a model and warm it up.
 
         Args:
-            name: of the model.
-            place: its directory.
-            mark: of the directory as it is now.
-            number: of the version; None for the model's own.
+            name: the model's name.
+            place: the model's directory.
+            mark: the mark of the directory as it is now.
+            number: the version's number; None for the model's own.
 
         Raises:
-            BundleError: it cannot be loaded, or is not trusted.
+            BundleError: the model cannot be loaded, or is not trusted.
         """
         if not places.is_foreign_model(place):
             return self._load_bundle(name, place, mark, number)
@@ -120,7 +120,7 @@ class VersionLoader:
 
     def _load_bundle(self, name: str, place: Path, mark: Mark, number: int | None) -> Version:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", bundle.BundleWarning)  # said below
+            warnings.simplefilter("ignore", bundle.BundleWarning)  # reported below
             predictor = Predictor(
                 place,
                 engine=self._settings.engine or None,
@@ -154,7 +154,7 @@ class VersionLoader:
         else:
             loaded = loading.load_saved_model(place, settings.tags)
             outward = outward_operations(place)
-            if outward:  # said, not refused: --trusted-only is for that
+            if outward:  # reported but not refused: --trusted-only is for that
                 self._say(f"{name}: warning: it can reach outside the model, by {', '.join(outward)}")
         asked = (
             warming.answer_recorded_requests(loaded, place, settings.warm_repeats)
@@ -175,7 +175,7 @@ class VersionLoader:
 
 
 def models_at(path: Path) -> dict[Path, Mark]:
-    """The bundles and other models at a path, each with a mark that changes when it is replaced."""
+    """Return the bundles and other models at a path, each with a mark that changes when it is replaced."""
     found = {
         place: read_mark(place / bundle.DESCRIPTION) or places.mark_of(place)
         for place in bundle.list_places(path)
@@ -184,7 +184,7 @@ def models_at(path: Path) -> dict[Path, Mark]:
 
 
 def read_mark(file: str | Path) -> Mark:
-    """What changes when a file is replaced; empty if there is none."""
+    """Return a mark that changes when a file is replaced; empty if there is no file."""
     try:
         state = os.stat(file)
     except OSError:

@@ -1,10 +1,10 @@
-"""A new version without fear: what it answers to what the old one was asked.
+"""Comparing a new version with the old one: how each answers the same requests.
 
 | module | subject |
 |---|---|
 | evidence | whether two versions answer alike, decided while the answers come, at a stated rate of false alarms |
-| changes | two versions' answers to the same rows: which rows changed, by how much |
+| changes | two versions' answers to the same rows: which rows changed, and by how much |
 | recordings | requests with their answers, as the server records them and `replay` reads them |
 | shadow | a candidate that a server asks beside the version that answers |
-| replay | recorded requests, asked again |
+| replay | asking recorded requests again |
 """

@@ -1,7 +1,7 @@
-"""Two versions' answers to the same rows: which rows changed, by how much.
+"""Compare two versions' answers to the same rows: which rows changed, and by how much.
 
-If both name a label, a row has changed if its label has. Otherwise it has if a text or a whole number has, or if
-another number is off by more than a tolerance, relative to the largest one of its output in that row.
+If both give a label, a row has changed if its label has. Otherwise a row has changed if a text or a whole number has,
+or if another number is off by more than a tolerance, relative to the largest number of its output in that row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOLERANCE: Final = 0.01
 
 
 class IncomparableError(ArgumentError):
-    """The new version does not answer what the old one did."""
+    """The new version's answer cannot be compared with the old one's."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,8 @@ class OutputChanges:
     """How one output changed, row by row.
 
     Attributes:
-        changed: whether the row has.
-        distance: by how much a number is off at most; None for texts.
+        changed: whether the row has changed.
+        distance: how far off the worst number is; None for texts.
     """
 
     changed: Array
@@ -50,7 +50,7 @@ class AnswerChanges:
 
 
 def read_answers(fields: Sequence[Field], answers: Mapping[str, object]) -> dict[str, Array]:
-    """Answers from JSON as arrays of the types that the new version's outputs have.
+    """Convert answers from JSON to arrays of the types that the new version's outputs have.
 
     Raises:
         IncomparableError: they cannot have these types.
@@ -59,7 +59,7 @@ def read_answers(fields: Sequence[Field], answers: Mapping[str, object]) -> dict
     found = {}
     for name, values in answers.items():
         try:
-            # null is what JSON has for a number that is none.
+            # In JSON, null stands for a number that is not finite.
             found[name] = np.array(values, types.get(name, object))
         except (TypeError, ValueError, OverflowError):
             raise IncomparableError(f"the output {name!r} has another type now") from None
@@ -69,7 +69,7 @@ def read_answers(fields: Sequence[Field], answers: Mapping[str, object]) -> dict
 def compare_answers(
     old: Mapping[str, Array], new: Mapping[str, Array], tolerance: float = TOLERANCE
 ) -> AnswerChanges:
-    """Compare what two versions answered to the same rows.
+    """Compare two versions' answers to the same rows.
 
     Raises:
         IncomparableError: the new version lacks an output, or gives it in another shape.
@@ -89,7 +89,7 @@ def compare_answers(
         raise IncomparableError("there are no answers to compare")
     deciding = [outputs[LABEL]] if LABEL in outputs else list(outputs.values())
     changed = [one.changed for one in deciding]
-    if len({len(one) for one in changed}) > 1:  # nor need its outputs have a row for each
+    if len({len(one) for one in changed}) > 1:  # nor do its outputs need a value for each row
         changed = [np.array([any(one.any() for one in changed)])]
     return AnswerChanges(outputs, np.any(changed, axis=0))
 
@@ -102,7 +102,7 @@ def _compare(before: Array, after: Array, tolerance: float) -> OutputChanges:
     old, new = (one.astype(np.float64).reshape(rows, -1) for one in (before, after))
     with np.errstate(invalid="ignore"):
         off = np.abs(new - old)
-    off[(old == new) | (np.isnan(old) & np.isnan(new))] = 0.0  # infinite ones, too
+    off[(old == new) | (np.isnan(old) & np.isnan(new))] = 0.0  # equal infinite values, too
     off[np.isnan(off)] = np.inf
     distance = off.max(axis=1, initial=0.0)
     if before.dtype.kind != "f":

@@ -1,11 +1,12 @@
 """Whether two versions answer alike, decided while the answers come, at a stated rate of false alarms.
 
-One may look after every request and stop at the first conclusion: the test is a bet. Whoever claims that the versions
-differ in more than `allowed` of all rows bets on it with a capital of 1, at odds that are fair or worse if the claim is
-false. Then the capital ever reaches 1 / `error` with a probability of `error` at most (Ville's inequality), however
-long one plays. So "different" is wrong in at most that share of all rollouts. "same" is the same bet on the opposite.
+The test may be checked after every request and stopped at the first conclusion, because it is a bet. A player claims
+that the versions differ in more than `allowed` of all rows, and bets on that with a capital of 1, at odds that are fair
+or worse if the claim is false. If it is false, the probability that the capital ever reaches 1 / `error` is at most
+`error` (Ville's inequality), however long the game lasts. So "different" is wrong in at most that share of all
+rollouts. "same" is the same bet on the opposite claim.
 
-A bet is worth x, the share of a request's rows that changed, so rows of one request need not be independent. The rate
+Each bet is on x, the share of a request's rows that changed, so rows of one request need not be independent. The rate
 is that of the requests so far: a new kind of request may change the conclusion.
 """
 
@@ -23,7 +24,7 @@ from stoker.units import percent
 
 ALLOWED: Final = 0.01
 ERROR: Final = 0.01
-# How many rates each side bets on, each with an equal part of its capital: nobody knows the true rate beforehand.
+# How many rates each side bets on, each with an equal part of its capital, as nobody knows the true rate beforehand.
 _RATES_ABOVE, _RATES_BELOW = 12, 4
 
 
@@ -36,7 +37,7 @@ class Conclusion(Enum):
 
 
 class _Bet:
-    """Capital put on rates on one side of the allowed one; a part grows the faster, the truer its rate turns out."""
+    """Capital put on rates on one side of the allowed one. The truer a rate turns out, the faster its part grows."""
 
     def __init__(self, rates: list[float], allowed: float) -> None:
         # A stake of (rate - allowed) / (allowed * (1 - allowed)) turns a capital of 1 into rate / allowed at x = 1,
@@ -46,10 +47,10 @@ class _Bet:
         self._logs = np.zeros(len(rates))
 
     def play(self, shares: Array) -> Array:
-        """The logarithm of the capital after each of these requests."""
+        """Return the logarithm of the capital after each of these requests."""
         factors = 1.0 + self._stakes * (shares[:, None] - self._allowed)
         with np.errstate(divide="ignore"):
-            # Capital that is lost stays lost.
+            # Lost capital stays lost.
             logs = self._logs + np.cumsum(np.log(np.maximum(factors, 0.0)), axis=0)
         self._logs = logs[-1]
         found: Array = np.logaddexp.reduce(logs, axis=1) - math.log(len(self._logs))
@@ -81,7 +82,7 @@ class AgreementTest:
         return self._shares / max(1, self.requests)
 
     def add(self, *shares: float) -> Conclusion:
-        """Add requests, of whose rows these shares changed. The first conclusion stays."""
+        """Add requests, given the share of changed rows of each. The first conclusion stays."""
         if not shares:
             return self.conclusion
         given = np.array(shares)
@@ -90,7 +91,7 @@ class AgreementTest:
         if self.conclusion is Conclusion.OPEN:
             needed = -math.log(self.error)
             differs, agrees = (bet.play(given) >= needed for bet in (self._above, self._below))
-            # Both at once cannot be; if both are among these requests, the first counts.
+            # The two cannot hold at the same time; if both are reached among these requests, the first counts.
             if differs.any() and (not agrees.any() or differs.argmax() < agrees.argmax()):
                 self.conclusion = Conclusion.DIFFERENT
             elif agrees.any():
@@ -98,7 +99,7 @@ class AgreementTest:
         return self.conclusion
 
     def describe(self) -> str:
-        """The conclusion in a line."""
+        """Return the conclusion in one line."""
         count = f"{percent(self.changed)} of rows changed in {self.requests:,} requests"
         if self.conclusion is Conclusion.OPEN:
             return f"not enough yet: {count}; {percent(self.allowed)} may change"

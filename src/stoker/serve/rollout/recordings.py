@@ -24,11 +24,11 @@ class RecordedRequest:
     """A request that was answered.
 
     Attributes:
-        file, line: where it is recorded.
+        file, line: where the request is recorded.
         time: when it was answered, in seconds since 1970.
         request: its id.
-        model, version, signature: who answered.
-        inputs, answers: the values by name; None in place of those that were too many to keep.
+        model, version, signature: what answered it.
+        inputs, answers: the values by name; None where there were too many to keep.
     """
 
     file: Path
@@ -48,14 +48,14 @@ class RecordedRequest:
 
 
 def plain_values(values: Array, most: int) -> object:
-    """Values as a recording has them: lists, bytes that are no text as base64; of more than `most`, the shape."""
+    """Convert values for a recording: lists, base64 for bytes that are not text, the shape for more than `most`."""
     if values.size > most:
         return {"shape": list(values.shape), "dtype": str(values.dtype)}
     return as_json(values.tolist()) if values.dtype == object else values.tolist()
 
 
 def as_json(value: object) -> object:
-    """A value, or lists of them, as JSON takes it: null for a number that is none."""
+    """Return a value, or lists of values, as JSON takes them: null for a number that is not finite."""
     if isinstance(value, list):
         return [as_json(one) for one in value]
     if isinstance(value, float) and not math.isfinite(value):
@@ -69,7 +69,7 @@ def as_json(value: object) -> object:
 
 
 def _restore(value: object) -> object:
-    """The reverse of `plain_values`; None for values that were not kept."""
+    """Reverse `plain_values`; None for values that were not kept."""
     if isinstance(value, dict):
         if value.keys() != _ENCODED:
             return None
@@ -82,14 +82,14 @@ def _restore_item(value: object) -> object:
 
 
 def read_recordings_at(place: Path, model: str = "") -> Iterator[RecordedRequest]:
-    """The requests of a file, or of all files of a directory, in the order in which each file has them.
+    """Yield the requests of a file, or of all files of a directory, in the order within each file.
 
     Args:
         place: the file or directory.
-        model: only those of this model; "" for any, which must then be the same throughout.
+        model: yield only requests to this model; "" for any, but then all must be to the same one.
 
     Raises:
-        UsageError: there are none, a line is not one, or there are several models.
+        UsageError: there are no requests, a line is not a request, or there are several models.
     """
     files = sorted(place.glob("*.jsonl")) if place.is_dir() else [place]
     if not files:
@@ -115,7 +115,7 @@ def _read_file(file: Path) -> Iterator[RecordedRequest]:
     try:
         with open(file, "rb") as lines:
             for number, line in enumerate(lines, 1):
-                if line.endswith(b"\n"):  # else the server was killed within it
+                if line.endswith(b"\n"):  # otherwise the server was killed while writing the line
                     yield _read_line(file, number, line)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""Recorded requests, asked again of a new bundle: what changed, by how much, on which rows."""
+"""Ask a new bundle the recorded requests again: what changed, by how much, on which rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from stoker.serve.rollout.evidence import AgreementTest
 from stoker.serve.rollout.recordings import RecordedRequest
 from stoker.serve.signature import Array
 
-# How many of the rows that changed are kept to be shown.
+# The most changed rows that are kept to be shown.
 MOST_SHOWN: Final = 10
-# How many distances are kept for the quantiles; of more, a part is kept.
+# The most distances that are kept for the quantiles; of more, only a part is kept.
 _MOST_DISTANCES = 1 << 20
 
 
@@ -30,7 +30,7 @@ class ChangedRow:
 
     Attributes:
         file, line, row: where it is recorded; `line` and `row` count from 1.
-        distance: by how much its numbers are off at most.
+        distance: how far off its worst number is.
         inputs, before, after: its values by name.
     """
 
@@ -48,9 +48,9 @@ class OutputSummary:
     """How an output changed over all rows.
 
     Attributes:
-        rows: how many were compared.
+        rows: how many rows were compared.
         changed: how many of them changed.
-        distances: by how much the numbers of each row are off at most; empty for texts.
+        distances: how far off the worst number of each row is; empty for texts.
     """
 
     rows: int = 0
@@ -58,20 +58,20 @@ class OutputSummary:
     distances: list[float] = field(default_factory=list)
 
     def distance(self, quantile: float) -> float | None:
-        """By how much this share of the rows is off at most; None for texts."""
+        """Return the distance that this share of the rows does not exceed; None for texts."""
         return float(np.quantile(self.distances, quantile, method="lower")) if self.distances else None
 
     def mean_distance(self) -> float | None:
-        """By how much a row is off on average; None for texts."""
+        """Return how far off a row is on average; None for texts."""
         return float(np.mean(self.distances)) if self.distances else None
 
 
 @dataclass
 class ReplaySummary:
-    """What a new bundle answers to recorded requests.
+    """How a new bundle answers recorded requests.
 
     Attributes:
-        test: whether it answers alike.
+        test: whether its answers are alike.
         requests, rows: how many were compared.
         changed: how many rows changed.
         versions: how many requests each version had answered.
@@ -93,7 +93,7 @@ class ReplaySummary:
 
 
 class Replay:
-    """Asks recorded requests again, one after another."""
+    """Asks a new bundle recorded requests, one after another."""
 
     def __init__(
         self,
@@ -105,11 +105,11 @@ class Replay:
         self._predictor, self._tolerance, self._most_shown = predictor, tolerance, most_shown
         self._summary = ReplaySummary(test)
         self._number = itertools.count()
-        # The rows that changed most; a number of their own decides between equals.
+        # The rows that changed most; a serial number decides between equal ones.
         self._heap: list[tuple[float, int, ChangedRow]] = []
 
     def run(self, requests: Iterable[RecordedRequest]) -> ReplaySummary:
-        """Ask them all."""
+        """Ask all requests."""
         for one in requests:
             self._ask(one)
         found = self._summary
@@ -168,7 +168,7 @@ def _add(summary: OutputSummary, changed: Array, distance: Array | None) -> None
 
 
 def _as_recorded(answers: Mapping[str, Array]) -> dict[str, Array]:
-    """Answers as they are after JSON, which has no infinite numbers."""
+    """Return answers as they are after JSON, which has no infinite numbers."""
     return {
         name: np.where(np.isfinite(one), one, np.nan).astype(one.dtype) if one.dtype.kind == "f" else one
         for name, one in answers.items()

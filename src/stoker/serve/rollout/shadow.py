@@ -1,10 +1,10 @@
-"""Candidates that are asked what a server is asked, beside the version that answers (`--shadow`, `--canary`).
+"""Candidates that get the same requests as the version that answers (`--shadow`, `--canary`).
 
 No answer waits for a candidate: an answered request is put into a queue, and a thread asks the candidate, many
-requests together if they wait. What does not fit into the queue is skipped and counted.
+requests together if they wait. Requests that do not fit into the queue are skipped and counted.
 
-With `--canary`, clients get a share of their answers from the candidate, until it proves different. What it does not
-answer, the model itself does. The evidence comes from the other requests.
+With `--canary`, the candidate answers a share of the clients' requests itself, until it proves different. If it fails
+to answer one, the model itself does. The evidence comes from the other requests.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from stoker.serve.plane.versions import Version
 
 _MOST_WAITING: Final = 256
-# How long the thread of a candidate may keep the others from running Python, in seconds; Python's own are 5 ms. A low
-# priority would not help: a thread that cannot go on keeps the lock that answers need, too.
+# How long the thread of a candidate may keep the others from running Python, in seconds; Python's default is 5 ms. A
+# low priority would not help: a thread that is not scheduled keeps the lock that answers need, too.
 _SWITCH_S = 0.0005
 # How a conclusion is spelled as a number, for Prometheus.
 _NUMBERS = {Conclusion.SAME: -1, Conclusion.OPEN: 0, Conclusion.DIFFERENT: 1}
@@ -44,15 +44,15 @@ Record = Callable[[str, Mapping[str, object]], None]
 
 @dataclass(frozen=True)
 class AnsweredRequest:
-    """A request that was answered, for the candidate.
+    """An answered request, to be sent to the candidate.
 
     Attributes:
-        version: who answered.
-        signature: which of its signatures.
+        version: the version that answered.
+        signature: the signature that answered.
         inputs: the arrays in the order of the signature.
         answers: the outputs by name.
-        size: bytes that it takes while it waits, about.
-        count: of its rows.
+        size: roughly how many bytes it takes while it waits.
+        count: the number of its rows.
     """
 
     version: Version
@@ -87,16 +87,16 @@ class Candidate:
         self._canary = settings.canary
         self._compared_with: Version | None = None
         self._waiting: queue.SimpleQueue[AnsweredRequest | None] = queue.SimpleQueue()
-        # Each of the two is written by one thread only.
+        # Only one thread writes each of the two.
         self._bytes_in = self._bytes_out = 0
         self._ended = False
         self._most_rows = settings.batch
-        self._joins = True  # it may be asked several requests together
+        self._joins = True  # whether it may be asked several requests together
         self._thread = threading.Thread(target=self._work, name="stoker-shadow", daemon=True)
         self._thread.start()
 
     def offer(self, one: AnsweredRequest) -> None:
-        """Ask the candidate this, too, unless too much waits already. Never waits."""
+        """Ask the candidate this request, too, unless too much waits already. This never blocks."""
         waiting = self._bytes_in - self._bytes_out
         if self._waiting.qsize() >= _MOST_WAITING or (waiting and waiting + one.size > self._most_bytes):
             self.skipped += 1
@@ -105,14 +105,14 @@ class Candidate:
         self._waiting.put(one)
 
     def takes_canary(self) -> bool:
-        """Whether it is to answer a client's request, by chance; never once it has proved different."""
+        """Decide by chance whether the candidate answers a client's request; never once it has proved different."""
         if self.test.conclusion is Conclusion.DIFFERENT or random.random() >= self._canary:
             return False
         self.answered += 1
         return True
 
     def close(self) -> None:
-        """End; what still waits is not asked any more."""
+        """End the thread; requests that still wait are not asked any more."""
         self._ended = True
         self._waiting.put(None)
         self._thread.join()
@@ -127,7 +127,7 @@ class Candidate:
                 following = self._waiting.get()
 
     def _take_batch(self, first: AnsweredRequest) -> tuple[list[AnsweredRequest], AnsweredRequest | None]:
-        """Requests that wait and can be asked together, and the one after them that cannot, if it is known."""
+        """Return waiting requests that can be asked together, and the next one, which cannot, if it is known."""
         batch, rows = [first], first.count
         while self._joins and not self._waiting.empty():
             one = self._waiting.get()
@@ -162,7 +162,7 @@ class Candidate:
             self._record(self.model, self.describe())
 
     def _shares_changed(self, batch: list[AnsweredRequest]) -> list[float]:
-        """The share of the rows of each request whose answer changed."""
+        """Return the share of each request's rows whose answer changed."""
         first, alone = batch[0], len(batch) == 1
         columns = first.inputs if alone else _join(one.inputs for one in batch)
         names = [field.name for field in first.signature.inputs]
@@ -182,7 +182,7 @@ class Candidate:
         return [float(part.mean()) for part in np.split(changed, ends[:-1])]
 
     def describe(self) -> dict[str, object]:
-        """What is known so far, as JSON."""
+        """Return the result so far as JSON."""
         return {
             "path": str(self.version.path),
             "version": self.version.number,
@@ -198,7 +198,7 @@ class Candidate:
         }
 
     def metrics(self) -> dict[str, float]:
-        """What is known so far, as Prometheus has it."""
+        """Return the result so far in Prometheus' terms."""
         return {
             "stoker_shadow_requests": self.test.requests,
             "stoker_shadow_changed_ratio": self.test.changed,
@@ -237,7 +237,7 @@ class Shadows:
         """Load the candidates and start asking them.
 
         Raises:
-            BundleError: one cannot be loaded.
+            BundleError: a candidate cannot be loaded.
         """
         if settings.shadows:
             sys.setswitchinterval(_SWITCH_S)
@@ -245,25 +245,25 @@ class Shadows:
             self._candidates[model] = Candidate(model, load(model, Path(path)), settings, say, record)
 
     def candidate(self, model: str) -> Candidate | None:
-        """The candidate for a model."""
+        """Return the candidate for a model."""
         return self._candidates.get(model)
 
     def choose_canary(self, model: str) -> Candidate | None:
-        """The candidate, if it is to answer this request; by chance."""
+        """Return the candidate if it is to answer this request, which chance decides."""
         candidate = self._candidates.get(model)
         return candidate if candidate is not None and candidate.takes_canary() else None
 
     def describe(self) -> dict[str, dict[str, object]]:
-        """What is known of each candidate."""
+        """Return what is known about each candidate."""
         return {name: one.describe() for name, one in self._candidates.items()}
 
     def text(self, worker: int) -> str:
-        """What is known, in Prometheus' format."""
+        """Return what is known, in Prometheus' format."""
         found = {name: one.metrics() for name, one in self._candidates.items()}
         return "".join(_spell_metric(name, found, worker) for name in _HELP) if found else ""
 
     def close(self, say: Callable[[str], None]) -> None:
-        """End, and say what was found."""
+        """End all candidates, and say what was found."""
         for name, one in self._candidates.items():
             one.close()
             say(f"{name} shadow: {one.test.describe()}")

@@ -1,6 +1,6 @@
-"""LiteRT and ONNX files, read before their engine loads them: no operations and no files but their own.
+"""Check LiteRT and ONNX files before their engine loads them: they may use no operations and no files but their own.
 
-The formats are parsed here, as far as needed, so that an image that has only the runtime can check, too.
+The formats are parsed here, as far as needed, so that an image with nothing but the runtime can check, too.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TypeVar
 
 from stoker.serve.bundle import BundleError
 
-# Positions in LiteRT's tables: the model's operator codes, and the name of a custom operator.
+# Positions in LiteRT's tables: of the model's operator codes, and of the name of a custom operator.
 _CUSTOM_CODE_SLOT, _OPERATOR_CODES_SLOT = 1, 1
-# Field numbers of ONNX's messages: which fields of each hold another message, and of which kind.
+# Fields of ONNX's messages that hold another message: by field number, the kind of that message.
 _ONNX_INSIDE: dict[str, dict[int, str]] = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "training": {1: "graph", 2: "graph"},
@@ -34,7 +34,7 @@ def check_litert(file: Path, allowed: Collection[str]) -> None:
     """Refuse a LiteRT file with operations that are not LiteRT's own (Flex runs any of TensorFlow's).
 
     Raises:
-        BundleError: it has one that is not allowed, or cannot be read.
+        BundleError: the file has an operation that is not allowed, or cannot be read.
     """
     for name in _read(file, lambda content: list(_custom_operations(content))):
         if name not in allowed and name.removeprefix("Flex") not in allowed:
@@ -45,10 +45,10 @@ def check_litert(file: Path, allowed: Collection[str]) -> None:
 
 
 def check_onnx(file: Path, allowed: Collection[str]) -> None:
-    """Refuse an ONNX file whose weights stand in other files, or with operations that are not ONNX's own.
+    """Refuse an ONNX file whose weights are in other files, or with operations that are not ONNX's own.
 
     Raises:
-        BundleError: it has one that is not allowed, or cannot be read.
+        BundleError: the file has an operation that is not allowed, weights elsewhere, or cannot be read.
     """
     for kind, name in _read(file, lambda content: list(_onnx_findings(memoryview(content), "model"))):
         if kind == "tensor":
@@ -75,7 +75,7 @@ def _read(file: Path, walk: Callable[[bytes], list[_Found]]) -> list[_Found]:
 
 
 def _custom_operations(content: bytes) -> Iterator[str]:
-    """The names of a FlatBuffer's custom operators: model -> operator_codes -> custom_code."""
+    """Yield the names of a FlatBuffer's custom operators: model -> operator_codes -> custom_code."""
     codes = _slot(content, _offset(content, 0), _OPERATOR_CODES_SLOT)
     if codes is None:
         return
@@ -90,7 +90,7 @@ def _custom_operations(content: bytes) -> Iterator[str]:
 
 
 def _offset(content: bytes, place: int) -> int:
-    """The unsigned 32 bits at a place, which lead forward."""
+    """Read the unsigned 32-bit offset at a place, which points forward."""
     found: int = struct.unpack_from("<I", content, place)[0]
     if place + found >= len(content):
         raise ValueError("an offset points past the end")
@@ -98,7 +98,7 @@ def _offset(content: bytes, place: int) -> int:
 
 
 def _vector_length(content: bytes, place: int, each: int) -> int:
-    """The length of a vector, which must be in the file."""
+    """Read the length of a vector, and check that the vector lies within the file."""
     length: int = struct.unpack_from("<I", content, place)[0]
     if place + 4 + length * each > len(content):
         raise ValueError("a length points past the end")
@@ -106,7 +106,7 @@ def _vector_length(content: bytes, place: int, each: int) -> int:
 
 
 def _slot(content: bytes, table: int, number: int) -> int | None:
-    """Where a field of a table stands; None if it is left out."""
+    """Return the place of a table's field; None if it is left out."""
     entries = table - struct.unpack_from("<i", content, table)[0]
     if entries < 0:
         raise ValueError("an offset points before the start")
@@ -119,7 +119,7 @@ def _slot(content: bytes, table: int, number: int) -> int | None:
 
 
 def _onnx_findings(message: memoryview, kind: str, depth: int = 0) -> Iterator[tuple[str, str]]:
-    """Tensors that stand elsewhere ("tensor", name) and operations of other domains (domain, name)."""
+    """Yield tensors that are stored elsewhere ("tensor", name) and operations of other domains (domain, name)."""
     if depth > _DEEPEST:
         raise ValueError("its graphs are nested too deeply")
     elsewhere, texts = False, {_NODE_TYPE: "", _NODE_DOMAIN: "", _TENSOR_NAME: ""}
@@ -138,11 +138,11 @@ def _onnx_findings(message: memoryview, kind: str, depth: int = 0) -> Iterator[t
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """The fields of a message in protobuf's wire format: numbers, and the bytes of everything else."""
+    """Yield the fields of a message in protobuf's wire format: numbers, and the bytes of everything else."""
     place = 0
     while place < len(message):
         key, place = _varint(message, place)
-        if key > 0xFFFFFFFF:  # other readers drop the bits above
+        if key > 0xFFFFFFFF:  # other readers drop the upper bits
             raise ValueError("it is not in protobuf's format")
         number, wire = key >> 3, key & 7
         if wire == 0:

@@ -1,7 +1,7 @@
-"""Saved Keras models, read before Keras loads them: nothing in them runs code, or reads a file beside them.
+"""Check saved Keras models before Keras loads them: nothing in them may run code, or read another file.
 
-Keras has `safe_mode` for this, but how far each of its versions keeps that promise for each format has changed often.
-So the configuration is checked here, whatever the version.
+Keras has `safe_mode` for this, but how far it keeps that promise has changed often between versions and formats. So the
+configuration is checked here, whatever the version.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import h5py
 
 _MOST_CONFIG_BYTES = 64 << 20
-# Keras does not compress weights; an archive that grows more than this is meant to fill the memory.
+# Keras does not compress weights, so an archive that grows more than this is meant to fill the memory.
 _MOST_GROWTH, _LARGE = 20, 1 << 30
 _WEIGHTS = "model.weights.h5"
 # The other form of weights that Keras reads, `.npz`, can hold pickled objects.
@@ -35,7 +35,7 @@ _RUNS_CODE = {
     "FlaxLayer": "runs Python code that is stored in the file",
 }
 _READS_VOCABULARY = {"StringLookup", "IntegerLookup", "TextVectorization", "IndexLookup"}
-# Where Keras has what models are made of; all else (utilities, settings, files) is no part of one.
+# The modules from which Keras makes models; everything else (utilities, settings, files) is not part of one.
 _PARTS_OF_MODELS = re.compile(
     r"keras(\.src)?\.(activations|backend|constraints|dtype_policies|initializers|layers|losses|metrics|mixed_precision|"
     r"models|ops|optimizers|quantizers|random|regularizers|trainers|legacy\.losses|legacy\.preprocessing)(\..+)?|keras"
@@ -43,25 +43,25 @@ _PARTS_OF_MODELS = re.compile(
 
 
 class KerasFileError(StokerError, ValueError):
-    """A saved Keras model cannot be read, or would run code or read other files when it is loaded."""
+    """A saved Keras model cannot be read, or would run code or read other files while loading."""
 
 
 class CodeInFileError(KerasFileError):
-    """It would run code or read other files; the program that made it has the model itself."""
+    """Loading the file would run code or read other files; the program that made the file has the model itself."""
 
 
 def check_keras_file(file: Path) -> None:
     """Check a `.keras` or `.h5` file without loading it.
 
     Raises:
-        KerasFileError: it cannot be read, or something in it runs code or reads other files. The line says what; the
-            caller puts the file's name before it.
+        KerasFileError: the file cannot be read, or something in it runs code or reads other files. The message says
+            what; the caller puts the file's name before it.
     """
     import h5py
 
     _check_version()
     try:
-        # Keras goes by the name. A file can be both, so it is checked as everything it can be read as.
+        # Keras goes by the file's name. A file can be both, so every format that can read it is checked.
         archive = zipfile.is_zipfile(file)
         if archive:
             _check_archive(file)
@@ -77,8 +77,8 @@ def check_keras_file(file: Path) -> None:
 def _check_version() -> None:
     import keras
 
-    # Older ones run a file's code even in safe mode, or allocate whatever size it claims. Newer ones had holes, too, so
-    # the file itself is checked.
+    # Older versions run a file's code even in safe mode, or allocate whatever size it claims. Newer ones had holes,
+    # too, so the file itself is checked as well.
     if parse(keras.__version__) < KERAS.oldest:
         raise KerasFileError(
             f"Keras {keras.__version__} has known holes in loading model files: "
@@ -143,7 +143,7 @@ def _check_datasets(group: h5py.Group) -> None:
             if isinstance(found, h5py.Dataset):
                 if found.external or found.is_virtual:
                     raise KerasFileError(f"{found.name} takes its numbers from another file")
-                # Storage that was never written reads as zeros, of whatever size is claimed.
+                # Storage that was never written reads as zeros, however large the size that is claimed.
                 if found.nbytes > _LARGE and found.id.get_storage_size() * _MOST_GROWTH < found.nbytes:
                     raise KerasFileError(f"{found.name} claims {found.nbytes:,} bytes and holds few")
             elif isinstance(found, h5py.Group) and found.id not in seen:
@@ -165,7 +165,7 @@ def _check_config(text: bytes) -> None:
 
 
 def _objects(config: object) -> Iterator[dict[str, object]]:
-    """Every dict in a configuration, however deep."""
+    """Yield every dict in a configuration, however deep."""
     waiting = [config]
     while waiting:
         one = waiting.pop()
@@ -177,7 +177,7 @@ def _objects(config: object) -> Iterator[dict[str, object]]:
 
 
 def _reason_against(config: dict[str, object]) -> str:
-    """Why something may not be made from its configuration; "" if it may."""
+    """Say why an object may not be made from its configuration; "" if it may."""
     kind, module = config.get("class_name"), config.get("module")
     inner = config.get("config")
     name = inner.get("name") if isinstance(inner, dict) else None
@@ -189,7 +189,7 @@ def _reason_against(config: dict[str, object]) -> str:
     if isinstance(inner, dict) and kind in _READS_VOCABULARY and isinstance(inner.get("vocabulary"), str):
         return f"{shown} reads its vocabulary from the file {inner['vocabulary']!r}; save the model with it inside"
     if module is None or module == "builtins":
-        return ""  # looked up among what Keras or this program has registered: nothing is imported
+        return ""  # looked up among the objects that Keras or this program has registered, so nothing is imported
     target = inner if kind == "function" and isinstance(inner, str) else kind
     if not isinstance(module, str) or not _PARTS_OF_MODELS.fullmatch(module):
         return f"it needs {target!r} of the module {module!r}, which only the program that made it has"

@@ -1,7 +1,7 @@
-"""`open_bundle`: the only way to a bundle that will be loaded. Nothing of it is loaded or run before.
+"""`open_bundle`: the only way to open a bundle for loading. No part of it is loaded or run before it is checked.
 
-In order: its description and the seal over it, the signature if one is demanded, the hash of every file, then what the
-graphs in those files would do.
+It checks, in order, the description and the seal over it, the signature if one is demanded, the hash of every file, and
+what the graphs in those files would do.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stoker.serve.bundle import SEAL, Bundle, BundleError, Description
 from stoker.serve.safety import converted_files
 from stoker.serve.safety.saved_model import check_saved_model
 
-# Signed together with the hash, so that no signature of anything else fits a bundle.
+# Signed together with the hash, so that a signature of anything else never fits a bundle.
 _PURPOSE = b"stoker bundle 1\n"
 
 
@@ -27,8 +27,8 @@ class Trust:
     """What the user of a bundle trusts.
 
     Attributes:
-        allow_ops: operations that may be in it though they reach outside the model.
-        public_key: its signature must be of this key; its text or its file. "" demands none.
+        allow_ops: operations that the bundle may contain although they reach outside the model.
+        public_key: the key, as text or as a file, that must have signed the bundle; "" for none.
     """
 
     allow_ops: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Trust:
 
     @staticmethod
     def of(allow_ops: Iterable[str] = (), require_signature: str | os.PathLike[str] | None = None) -> Trust:
-        """What was given as arguments."""
+        """Return the trust that the arguments express."""
         names = [allow_ops] if isinstance(allow_ops, str) else allow_ops
         return Trust(tuple(names), os.fspath(require_signature) if require_signature else "")
 
@@ -47,13 +47,13 @@ def open_bundle(
     """Read a bundle and check everything in it.
 
     Args:
-        path: its directory.
-        trust: what may be in it, and who must have signed it.
+        path: the bundle's directory.
+        trust: what the bundle may contain, and who must have signed it.
         unread: files that the caller will not load: their content need not be read.
 
     Raises:
-        BundleError: it is none, is not what was exported, is not signed by whom it should be, or would reach outside
-            the model.
+        BundleError: the path is not a bundle, or the bundle is not what was exported, lacks the demanded signature, or
+            would reach outside the model.
         SigningError: the public key cannot be read.
     """
     known = read_checked(path, trust, unread=unread)
@@ -64,10 +64,10 @@ def open_bundle(
 def read_checked(
     path: str | os.PathLike[str], trust: Trust | None = None, *, unread: Collection[str] = ()
 ) -> Bundle:
-    """Read a bundle, checking its description, its signature and its files. Needs no TensorFlow.
+    """Read a bundle and check its description, its signature and its files. This needs no TensorFlow.
 
     Raises:
-        BundleError, SigningError: as `open_bundle`.
+        BundleError, SigningError: as in `open_bundle`.
     """
     known = bundle.read(path)
     if trust is not None and trust.public_key:
@@ -80,7 +80,7 @@ def check_operations(known: Bundle, trust: Trust | None = None) -> None:
     """Check what the bundle's graphs would do, without loading any.
 
     Raises:
-        BundleError: one would reach outside the model.
+        BundleError: a graph would reach outside the model.
     """
     allowed = () if trust is None else trust.allow_ops
     check_saved_model(known.path / bundle.SAVED_MODEL, allowed)
@@ -90,7 +90,7 @@ def check_operations(known: Bundle, trust: Trust | None = None) -> None:
 
 
 def seal(description: Description, key: str | os.PathLike[str] | None = None) -> Description:
-    """Add the hash to a description, signed if there is a key.
+    """Add the hash to a description, and sign it if there is a key.
 
     Raises:
         SigningError: the key cannot be read.
@@ -104,16 +104,16 @@ def seal(description: Description, key: str | os.PathLike[str] | None = None) ->
 
 
 def write_description(directory: Path, description: Description) -> None:
-    """Write `bundle.json`, all or nothing."""
+    """Write `bundle.json` completely or not at all."""
     text = json.dumps(description, indent=1, ensure_ascii=False) + "\n"
     files.write_atomically(directory / bundle.DESCRIPTION, text)
 
 
 def sign_bundle(path: str | os.PathLike[str], key: str | os.PathLike[str]) -> Bundle:
-    """Sign a bundle, which must be what was exported; one without a seal gets it.
+    """Sign a bundle, which must be what was exported. A bundle without a seal gets one.
 
     Raises:
-        BundleError: it is none, or was changed.
+        BundleError: the path is not a bundle, or the bundle was changed.
         SigningError: the key cannot be read.
     """
     known = read_checked(path)

@@ -1,8 +1,8 @@
-"""Which of TensorFlow's operations stay inside the model: they compute, and touch no file, network or Python.
+"""Which of TensorFlow's operations stay inside the model: they only compute, and touch no file, network or Python code.
 
-The rule reads the operation's own definition, so it covers operations of later versions, too. An operation is accepted
-if TensorFlow says that it has no state, and nothing in its definition names a file, an address or code. Of those with
-state, only the kinds that inference needs are accepted.
+The rule reads the operation's own definition, so it covers operations of later versions, too. A stateless operation is
+accepted if nothing in its definition names a file, an address or code. Of stateful operations, only the kinds that
+inference needs are accepted.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _OUTWARD = re.compile(
     r"(^|_)(file|files|filename|filenames|filespec|path|dir|url|urls|uri|address|addresses|host_port|debug_urls|"
     r"debug_ops_spec|memory_region_name|descriptor_source|token|module|target_name|graph_def)(_|$)"
 )
-# Pipelines read files and are built from serialized graphs; names that begin with "_" are TensorFlow's own.
+# Pipelines read files and are built from serialized graphs. Names that begin with "_" are TensorFlow's own.
 _OUTWARD_NAMES = re.compile(r"^_|Dataset|^Debug|^Abort$")
 _TERMINALS = frozenset({b"", b"stdout", b"stderr", b"log(info)", b"log(warning)", b"log(error)"})
-# Formats a text that only `SaveV2` would open.
+# It formats a text that only `SaveV2` would open.
 _HARMLESS = frozenset({"ShardedFilename"})
 
 _OF_EVERY_SAVED_MODEL = frozenset(
@@ -35,11 +35,11 @@ _OF_EVERY_SAVED_MODEL = frozenset(
     }
 )
 
-# Operations with state: reviewed kinds, each with what it keeps.
+# The accepted stateful operations, all reviewed, grouped by the state they keep.
 _STATE_OF_INFERENCE = re.compile(
     "|".join(
         (
-            # control flow; the bodies are functions of the same graph, and checked like the rest
+            # control flow; the bodies are functions of the same graph and are checked like all others
             r"If|While|Case|StatefulPartitionedCall|XlaIf|XlaWhile|Assert|GuaranteeConst|Empty|DeepCopy|DeviceIndex",
             # variables
             r"VarHandleOp|ReadVariableOp|Assign(Add|Sub)?VariableOp|VarIsInitializedOp|VariableShape|DestroyResourceOp",
@@ -53,7 +53,7 @@ _STATE_OF_INFERENCE = re.compile(
             r"Random(Uniform|UniformInt|StandardNormal|Gamma|Poisson|PoissonV2|Shuffle|Crop)|TruncatedNormal",
             r"ParameterizedTruncatedNormal|Multinomial|Stateful(StandardNormal|TruncatedNormal|Uniform|Random)\w*",
             r"Rng(ReadAnd)?Skip|NonDeterministicInts|StatelessRandomGetAlg|SampleDistortedBoundingBox(V2)?",
-            # arithmetic that TensorFlow marks so for other reasons; prints go to the terminal
+            # arithmetic that TensorFlow marks as stateful for other reasons; prints go to the terminal
             r"CheckNumerics(V2)?|CudnnRNN(V2|V3)?|Print|PrintV2",
         )
     )
@@ -68,7 +68,7 @@ def stays_inside(node: ProtoMessage) -> bool:
 
 
 def leads_outside(name: str) -> bool:
-    """Whether an operation names a file, an address or code, and is none that SavedModels save and load with."""
+    """Whether an operation names a file, an address or code, and is not one that SavedModels need to save and load."""
     definition = graphs.definition(name)
     if definition is None or name in _OF_EVERY_SAVED_MODEL:
         return False
@@ -77,7 +77,7 @@ def leads_outside(name: str) -> bool:
 
 
 def is_registered(name: str) -> bool:
-    """Whether this TensorFlow has an operation of this name."""
+    """Whether this TensorFlow has an operation of that name."""
     return graphs.definition(name) is not None
 
 

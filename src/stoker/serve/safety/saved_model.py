@@ -1,7 +1,8 @@
-"""The operations of a SavedModel, read before it is loaded: none leads out of the bundle unless the user allows it.
+"""Check the operations of a SavedModel before it is loaded: none may lead out of the bundle unless the user allows it.
 
-TensorFlow itself writes three kinds of file operations into SavedModels. They are accepted only in that place: saving
-(which loading never runs), restoring from the prefix that the loader gives, and filling a table from an asset.
+TensorFlow itself writes three kinds of file operations into SavedModels. They are accepted only where TensorFlow puts
+them: saving (which loading never runs), restoring from the prefix that the loader gives, and filling a table from an
+asset.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ from stoker.tf_internals.types import ProtoMessage
 
 _SAVE = frozenset({"SaveV2", "MergeV2Checkpoints"})
 _RESTORE = frozenset({"RestoreV2"})
-_TABLE = {"InitializeTableFromTextFileV2": 1}  # which input is the file's name
+_TABLE = {"InitializeTableFromTextFileV2": 1}  # the input that is the file's name
 
 
 def check_saved_model(place: Path, allowed: Collection[str]) -> None:
     """Check every graph and function of a SavedModel, without loading or running any.
 
     Args:
-        place: its directory.
-        allowed: operations that the user trusts it with.
+        place: the SavedModel's directory.
+        allowed: operations that the user allows it.
 
     Raises:
-        BundleError: it cannot be read, or has an operation that is not allowed; the line names it.
+        BundleError: the SavedModel cannot be read, or has an operation that is not allowed; the line names it.
     """
     from stoker.tf_internals.saving import parse_saved_model
 
@@ -39,10 +40,10 @@ def check_saved_model(place: Path, allowed: Collection[str]) -> None:
 
 
 def outward_operations(place: Path) -> list[str]:
-    """The operations of a SavedModel that name files, addresses or code, by name, without loading or running any.
+    """List by name the operations of a SavedModel that name files, addresses or code. Nothing is loaded or run.
 
     Raises:
-        BundleError: it cannot be read.
+        BundleError: the SavedModel cannot be read.
     """
     from stoker.tf_internals.saving import parse_saved_model
 
@@ -55,7 +56,7 @@ def outward_operations(place: Path) -> list[str]:
 
 
 class _Graph:
-    """One graph of a SavedModel with its functions, and who calls which."""
+    """One graph of a SavedModel with its functions, and which of them call which."""
 
     def __init__(self, place: Path, meta: ProtoMessage) -> None:
         self.place, self.meta = place, meta
@@ -67,7 +68,7 @@ class _Graph:
                 self.callers.setdefault(name, []).append((owner, node))
 
     def nodes(self) -> Iterator[tuple[str, ProtoMessage]]:
-        """All nodes, each with the name of its function ("" in the main graph)."""
+        """Yield all nodes, each with the name of its function ("" in the main graph)."""
         for node in self.meta.graph_def.node:
             yield "", node
         for function in self.meta.graph_def.library.function:
@@ -86,7 +87,7 @@ class _Graph:
             if node.op in allowed or operations.stays_inside(node):
                 continue
             if not operations.is_registered(node.op) and node.op in self.functions:
-                continue  # a call: its body is looked at like all others
+                continue  # a call; its body is checked like all others
             if not self._is_in_its_place(owner, node):
                 raise BundleError(self._refusal(owner, node))
 
@@ -102,7 +103,7 @@ class _Graph:
         )
 
     def _is_in_its_place(self, owner: str, node: ProtoMessage) -> bool:
-        """Whether it is one of the file operations that TensorFlow itself writes, where it writes them."""
+        """Whether a node is one of the file operations that TensorFlow itself writes, where it writes them."""
         if node.op in _TABLE:
             return self._fills_from_asset(owner, node)
         if node.op not in _SAVE | _RESTORE:
@@ -111,14 +112,14 @@ class _Graph:
         saver = self.meta.saver_def
         if call is None or owner in self.meta.object_graph_def.concrete_functions:
             return False
-        # What runs when the model is loaded or answers; saving may not be a part of loading either.
+        # These run when the model is loaded or answers. Loading may not include saving either.
         roots = self._served_tensors()
         if node.op in _SAVE:
             roots.append(saver.restore_op_name)
             place = _node_name(saver.save_tensor_name)
         else:
             place = saver.restore_op_name
-            # From where the loader says, and nowhere else.
+            # It may restore from where the loader says, and from nowhere else.
             given = self._argument(owner, node.input[0], call)
             prefix = _node_name(saver.filename_tensor_name)
             placeholder = self.main.get(prefix)
@@ -129,7 +130,7 @@ class _Graph:
         return bool(call.name == place) and call.name not in self._ancestors(roots)
 
     def _fills_from_asset(self, owner: str, node: ProtoMessage) -> bool:
-        """Whether the file's name is an asset of the bundle, however the function is called."""
+        """Whether the file's name is an asset of the bundle, whoever calls the function."""
         source = node.input[_TABLE[node.op]]
         if not owner:
             return self._is_asset(source)
@@ -176,12 +177,12 @@ class _Graph:
         return node is not None and node.op == "Placeholder" and node.name in assets
 
     def _only_call(self, function: str) -> ProtoMessage | None:
-        """The node of the main graph that calls a function, if nothing else does."""
+        """Return the node of the main graph that calls a function, if nothing else calls it."""
         calls = self.callers.get(function, [])
         return calls[0][1] if len(calls) == 1 and calls[0][0] == "" else None
 
     def _argument(self, function: str, name: str, call: ProtoMessage) -> str | None:
-        """What a call gives for an argument of a function; None if the name is not one of them."""
+        """Return what a call passes for an argument of a function; None if there is no argument of that name."""
         arguments = [one.name for one in self.functions[function].signature.input_arg]
         given = [one for one in call.input if not one.startswith("^")]
         if name not in arguments or arguments.index(name) >= len(given):
@@ -189,7 +190,7 @@ class _Graph:
         return str(given[arguments.index(name)])
 
     def _served_tensors(self) -> list[str]:
-        """What loading runs and what answers: the signatures, and the nodes that collections name."""
+        """List what loading runs and what answers: the signatures, and the nodes that collections name."""
         found = []
         for signature in self.meta.signature_def.values():
             found += [one.name for one in (*signature.inputs.values(), *signature.outputs.values())]
@@ -198,7 +199,7 @@ class _Graph:
         return found
 
     def _ancestors(self, tensors: list[str]) -> set[str]:
-        """The nodes that computing these tensors runs, themselves among them."""
+        """Return all nodes that run to compute these tensors, including their own."""
         seen: set[str] = set()
         waiting = [_node_name(one) for one in tensors]
         while waiting:
@@ -210,7 +211,7 @@ class _Graph:
 
 
 def _functions_of(node: ProtoMessage) -> set[str]:
-    """The names of the functions that a node may call."""
+    """Return the names of the functions that a node may call."""
     found = {node.op}
     for value in node.attr.values():
         found.add(value.func.name)

@@ -2,8 +2,8 @@
 
 | module | subject |
 |---|---|
-| running | one process that serves, from loading to its graceful end |
+| running | one serving process, from loading to its graceful end |
 | supervising | the parent of several workers |
-| sockets | listening on an address nobody else has; taking no more connections before the end |
-| log | lines to stderr, which no request waits for |
+| sockets | listening on an address that nobody else uses; refusing new connections before the end |
+| log | log lines to stderr, written without holding up a request |
 """

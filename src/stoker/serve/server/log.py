@@ -1,4 +1,4 @@
-"""The server's log: lines to stderr, written by a thread, so that a log that fails or stalls holds up no request.
+"""The server's log: a thread writes lines to stderr, so that a log that fails or stalls holds up no request.
 
 The reader of stderr may be gone, its disk may be full, or it may have stopped reading. Lines that cannot be written are
 dropped and counted, and the count is logged as soon as a line can be written again.
@@ -22,10 +22,10 @@ class ServerLog(logging.Handler):
         super().__init__()
         self._prefix, self._descriptor = prefix, descriptor
         self._lines: queue.Queue[str | None] = queue.Queue(_MOST_WAITING)
-        self.lost = 0  # lines that could not be written, not reported yet
+        self.lost = 0  # lines that could not be written, and were not reported yet
         self._overflow = 0  # lines that did not fit into the queue
         self._counting = threading.Lock()
-        self._torn = False  # only a part of the last line was written
+        self._torn = False  # whether only a part of the last line was written
         self._thread = threading.Thread(target=self._write_all, name="stoker-log", daemon=True)
         self._thread.start()
 
@@ -41,7 +41,7 @@ class ServerLog(logging.Handler):
         self(record.getMessage())
 
     def close(self) -> None:
-        """Write the lines that wait, unless the reader has stopped reading."""
+        """Write the waiting lines, unless the reader has stopped reading."""
         try:
             self._lines.put(None, timeout=_FLUSH_S)
         except queue.Full:

@@ -1,4 +1,4 @@
-"""One process that serves: it loads the models, answers until it is told to end, and finishes its requests."""
+"""One serving process: it loads the models, answers until it is told to end, and finishes its requests."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from stoker.serve.server.sockets import refuse_connections
 from stoker.serve.telemetry.starting import start_telemetry
 
 _DRAIN_S = 30
-# How long to listen on after new connections are refused, so that all that have begun are accepted. With several
-# processes, the parent refuses them at about the same time.
+# How long to keep accepting after new connections are refused, so that all connections already begun are accepted. With
+# several processes, the parent refuses new ones at about the same time.
 _SETTLE_S, _SETTLE_BESIDE_OTHERS_S = 0.3, 1.0
-# File descriptors beside those of connections.
+# File descriptors needed in addition to those of connections.
 _DESCRIPTORS = 256
-# Thresholds of the garbage collector. A request leaves no cycles behind, so that frequent searches find nothing.
+# Thresholds of the garbage collector. Requests leave no cycles behind, so frequent searches would find nothing.
 _GARBAGE = (20_000, 10, 10)
 
 
@@ -62,7 +62,7 @@ def serve(
         access_log=False,
         lifespan="off",
         server_header=False,
-        proxy_headers=False,  # nobody asks where a request comes from
+        proxy_headers=False,  # nothing needs to know where a request comes from
         timeout_graceful_shutdown=_DRAIN_S,
         ssl_certfile=settings.tls_certificate or None,
         ssl_keyfile=settings.tls_key or None,
@@ -70,13 +70,13 @@ def serve(
     )
     server = Server(config, plane, sock if worker.count == 1 else None)
     _allow_descriptors(settings.connections + _DESCRIPTORS)
-    # What is loaded by now never becomes garbage; searching it again and again would delay requests.
+    # Objects that exist by now never become garbage; searching them again and again would delay requests.
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_GARBAGE)
     models.watch()
     for number in (signal.SIGTERM, signal.SIGINT):
-        # For a signal that comes before uvicorn handles it. Once uvicorn has drained, it raises the signal again.
+        # Handles a signal that comes before uvicorn handles it. Once uvicorn has drained, it raises the signal again.
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     plane.is_ready = True
     say("ready")
@@ -93,7 +93,7 @@ def serve(
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which ends in steps: it is not ready, goes on accepting, stops accepting, and answers the rest.
+    """uvicorn's server, with an end in steps: not ready but still accepting, then refusing, then answering the rest.
 
     So a load balancer learns from `/readyz` to stop sending requests. `sock` is the listening socket, if no other
     process shares it.
@@ -104,7 +104,7 @@ class Server(uvicorn.Server):
         self._plane, self._sock = plane, sock
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """After SIGTERM or SIGINT; another SIGINT ends it at once."""
+        """End in steps after SIGTERM or SIGINT; another SIGINT ends the server at once."""
         self._plane.is_ready = False
         await self._wait(self._plane.settings.drain_delay)
         if self._sock is None:
@@ -122,7 +122,7 @@ class Server(uvicorn.Server):
 
 
 def _allow_descriptors(wanted: int) -> None:
-    """Raise the limit of open files to what the connections need, as far as the system allows."""
+    """Raise the limit of open files to what the connections need, as far as the system allows it."""
     if importlib.util.find_spec("resource") is None:
         return
     import resource
@@ -134,7 +134,7 @@ def _allow_descriptors(wanted: int) -> None:
 
 
 async def _serve_until_told(server: Server, sock: socket.socket, plane: DataPlane, shared: bool) -> None:
-    """Serve HTTP, and gRPC beside it if wanted; both drain."""
+    """Serve HTTP, and gRPC if wanted, until told to end; both drain."""
     beside = None
     if plane.settings.grpc:
         from stoker.serve.grpc.server import start_server  # an extra
@@ -146,7 +146,7 @@ async def _serve_until_told(server: Server, sock: socket.socket, plane: DataPlan
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's event loop where it is installed."""
+    """Return uvloop's event loop if it is installed."""
     if importlib.util.find_spec("uvloop") is None:
         return asyncio.new_event_loop()
     import uvloop
@@ -170,6 +170,6 @@ def run_worker() -> int:
 
 
 def _end_with_parent(lifeline: int) -> None:
-    """End this process when its parent dies: then the other end of the pipe closes."""
+    """End this process when its parent dies, because then the other end of the pipe closes."""
     os.read(lifeline, 1)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -13,10 +13,10 @@ from stoker.errors import UsageError
 
 _BACKLOG = 2048
 _SO_ATTACH_FILTER = 26
-# Classic BPF over the TCP header: drop what has SYN and no ACK, which begins a connection; keep all else.
+# Classic BPF over the TCP header: drop packets with SYN and no ACK, which begin a connection; keep all others.
 _NO_NEW_CONNECTIONS = (
     (0x30, 0, 0, 13),  # load the flags
-    (0x54, 0, 0, 0x12),  # of them SYN and ACK
+    (0x54, 0, 0, 0x12),  # keep only SYN and ACK
     (0x15, 0, 1, 0x02),  # only SYN?
     (0x06, 0, 0, 0),  # then drop it
     (0x06, 0, 0, 0xFFFFFFFF),
@@ -24,7 +24,7 @@ _NO_NEW_CONNECTIONS = (
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 picks a free one.
+    """Return a listening socket; port 0 picks a free port.
 
     Raises:
         UsageError: the address is taken or invalid.
@@ -56,17 +56,18 @@ def _bound(host: str, port: int, shared: bool = False) -> socket.socket:
 def reserve(host: str, port: int) -> socket.socket:
     """Reserve an address for several processes of one server, which share it by SO_REUSEPORT (as gRPC does).
 
-    A second server would join them and get some of the requests. While this socket is open, its own reservation fails.
+    A second server could otherwise join them and get some of the requests. While this socket is open, a second server's
+    reservation fails.
 
     Raises:
         UsageError: another server has the address.
     """
     try:
         with contextlib.closing(_bound(host, port)) as alone:
-            alone.listen()  # fails if anybody else listens there
+            alone.listen()  # fails if any other process listens there
             alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             kept = _bound(host, port, shared=True)
-        # From now on nobody without SO_REUSEPORT can listen, even before the first process does.
+        # From now on, no process without SO_REUSEPORT can listen here, even before this server's first process does.
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     except (OSError, OverflowError) as error:
         raise UsageError(f"cannot listen on {host}:{port} for gRPC: {_explain(error)}") from None
@@ -80,10 +81,10 @@ def _explain(error: Exception) -> str:
 
 
 def refuse_connections(sock: socket.socket) -> None:
-    """Refuse new connections; those that have begun can still be accepted.
+    """Refuse new connections; connections already begun can still be accepted.
 
-    Closing a listening socket resets the connections that nobody has accepted yet, and with them requests that were
-    already sent. Where the system has no such filter, that small risk stays.
+    Closing a listening socket resets the connections that were not accepted yet, and loses requests that were already
+    sent on them. If the system has no such filter, that small risk remains.
     """
     if not sys.platform.startswith("linux"):
         return

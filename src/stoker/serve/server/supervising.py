@@ -1,7 +1,7 @@
 """The parent of several workers, which starts them and outlives them.
 
 The parent holds the socket and loads no model; a worker that dies is started again. SIGTERM makes every worker finish
-what it has and end, and so does the parent's own death, however it comes.
+its requests and end, and so does the death of the parent, whatever its cause.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RESTART_S = 1.0
 def supervise(settings: ServerSettings, sock: socket.socket, say: Callable[[str], None], workers: int) -> int:
     """Serve with several processes until this one is told to end."""
     ended = threading.Event()
-    lifeline, _ = os.pipe()  # the other end is open as long as this process lives
+    lifeline, _ = os.pipe()  # the other end stays open as long as this process lives
     for one in (signal.SIGTERM, signal.SIGINT):
         signal.signal(one, lambda *_: ended.set())
     with tempfile.NamedTemporaryFile(prefix="stoker-metrics-") as file:
@@ -48,7 +48,7 @@ def supervise(settings: ServerSettings, sock: socket.socket, say: Callable[[str]
         while not ended.wait(0.1):
             for number, child in children.items():
                 if child.poll() == StokerError.exit_code:
-                    ended.set()  # the request is at fault, so another worker could not do it either
+                    ended.set()  # the request itself is at fault, so another worker would fail, too
                 elif child.returncode is not None:
                     say(f"worker {number} ended with {child.returncode}; starting another in its place")
                     if ended.wait(_RESTART_S):
@@ -58,18 +58,18 @@ def supervise(settings: ServerSettings, sock: socket.socket, say: Callable[[str]
         for child in living:
             child.send_signal(signal.SIGTERM)
         if living:
-            time.sleep(settings.drain_delay)  # as they do, before they stop accepting
+            time.sleep(settings.drain_delay)  # as the workers do before they stop accepting
             refuse_connections(sock)
         codes = [child.wait() for child in children.values()]
         if settings.ledger:
-            # All workers' counts are in the file.
+            # The file holds the counts of all workers.
             metrics = Metrics(settings.models, ServerWorker(0, workers, file.name))
             for name in settings.models:
                 for line in ledger.lines(name, *metrics.books(name, settings.batch, "its engine", False)):
                     say(line)
     if StokerError.exit_code in codes:
         return StokerError.exit_code
-    # The signal itself ends a worker that has not begun to serve; one that died before would have been started again.
+    # The signal itself ends a worker that does not serve yet; a worker that died earlier would have been started again.
     return int(any(child.returncode not in (0, -signal.SIGTERM) for child in living))
 
 

@@ -2,12 +2,12 @@
 
 | module | subject |
 |---|---|
-| requests | what is noted of a request while it is answered: next to nothing, and nothing at all when it is off |
+| requests | what is noted about a request while it is answered: very little, and nothing when telemetry is off |
 | environment | what the standard environment variables ask for |
-| spans | notes become spans |
-| counts | the counts of `/metrics` become metrics |
-| sending | the thread that does both, and gives way to the requests |
-| starting | all of it for one process; whatever is wrong is a line in the log and no more |
+| spans | turning notes into spans |
+| counts | turning the counts of `/metrics` into metrics |
+| sending | the thread that does both, and gives way to requests |
+| starting | starting it all in one process; any fault is just a line in the log |
 
-The hot path imports `requests` alone, which needs no package of the extra `stoker[otel]`.
+The hot path imports only `requests`, which needs no package of the extra `stoker[otel]`.
 """

@@ -1,6 +1,6 @@
-"""The counts of this process as OpenTelemetry's metrics, by the names that `/metrics` gives them.
+"""The counts of this process as OpenTelemetry's metrics, under the names that `/metrics` gives them.
 
-They are counted already, in `plane.metrics`; an SDK's instruments would count every request a second time.
+`plane.metrics` counts them already; an SDK's instruments would count every request a second time.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _TOTAL = AggregationTemporality.CUMULATIVE
 
 
 class CountReader:
-    """Reads the counts of this process, from its start on."""
+    """Reads the counts that this process has added since its start."""
 
     def __init__(self, metrics: Metrics, resource: Resource, refresh: Callable[[], None]) -> None:
         self._metrics, self._resource, self._refresh = metrics, resource, refresh
         self._began = time.time_ns()
-        # A process started in another's place goes on from its counts.
+        # A process that replaces another continues that one's counts.
         self._before = {
             (one.name, one.model, one.label): one.values for one in metrics.own_series() if any(one.values)
         }
 
     def read(self) -> MetricsData:
-        """All counts that are not zero."""
+        """Return all counts that are not zero."""
         self._refresh()
         moment = time.time_ns()
         found: dict[str, Metric] = {}
@@ -83,7 +83,7 @@ def _add_point(metric: Metric, one: CountSeries, values: list[float], began: int
     if one.kind == "histogram":
         *counts, total = values
         buckets = [int(count) for count in counts]
-        missing: Any = None  # the extremes are not counted; in OTLP they may be missing
+        missing: Any = None  # the extremes are not recorded; OTLP allows them to be missing
         count = sum(buckets)
         points.append(
             HistogramDataPoint(

@@ -1,4 +1,4 @@
-"""What the standard environment variables of OpenTelemetry ask for; the SDK itself reads the others."""
+"""What the standard environment variables of OpenTelemetry ask for. The SDK itself reads the others."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class TelemetryPlan:
     """What to export, and how.
 
     Attributes:
-        traces, metrics: where to; "" for not at all. Without a path, and for people: the exporters know more.
-        delay_s: how long spans wait for others.
+        traces, metrics: where they go, as shown to people, without the path; "" for not at all.
+        delay_s: how long spans wait for others to be sent with.
         queue: how many requests wait at most.
         batch: how many spans are sent together.
         interval_s: how often metrics are sent.
@@ -35,10 +35,10 @@ class TelemetryPlan:
 
 
 def read_plan(given: Mapping[str, str], wanted: bool) -> TelemetryPlan | None:
-    """What is asked for, `wanted` by an option or only by the environment; None for nothing.
+    """Return what is asked for, by an option (`wanted`) or only by the environment; None for nothing.
 
     Raises:
-        UsageError: a variable cannot be followed.
+        UsageError: a variable's value is not supported.
     """
     if given.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return None
@@ -56,7 +56,7 @@ def read_plan(given: Mapping[str, str], wanted: bool) -> TelemetryPlan | None:
 
 
 def _find_place(given: Mapping[str, str], signal: str, wanted: bool) -> str:
-    """Where the collector of traces or metrics is; "" if they are not asked for."""
+    """Return where the collector of traces or metrics is; "" if they are not asked for."""
     exporter = given.get(f"OTEL_{signal}_EXPORTER", "").strip().lower()
     own = f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT"
     name = own if given.get(own) else _ENDPOINT
@@ -72,7 +72,7 @@ def _find_place(given: Mapping[str, str], signal: str, wanted: bool) -> str:
 
 
 def _show_place(variable: str, url: str) -> str:
-    """A URL without its path and its password; UsageError if it is none."""
+    """Return a URL without its path and its password; raise UsageError if it is invalid."""
     try:
         found = urlsplit(url)
         port = "" if found.port is None else f":{found.port}"

@@ -1,6 +1,6 @@
-"""What is noted of a request for its trace, while it is answered; a thread makes spans of it later (`sending`).
+"""What is noted about a request for its trace while it is answered; a thread makes spans from it later (`sending`).
 
-An SDK's spans cost as much as a small model, so the event loop keeps moments only, in a queue with a limit.
+An SDK's spans cost as much as a small model, so the event loop only notes moments, in a queue with a limit.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 
 from stoker.serve.batching import BatchCall
 
-# A header that is longer is no trace's: it would fill the queue's memory.
+# A longer header does not belong to a trace, and would fill the queue's memory.
 _MOST_HEADER = 2048
 
 
 @dataclass(slots=True)
 class RequestTrace:
-    """The moments of one request, in seconds on the one clock.
+    """The moments of one request, in seconds on the clock of `stoker.clock`.
 
     Attributes:
-        began: when its head had come.
+        began: when its head had arrived.
         service: the gRPC service; "" for HTTP.
-        operation: the route of HTTP, the method of gRPC.
-        path: of HTTP.
+        operation: the route in HTTP, the method in gRPC.
+        path: the path in HTTP.
         carrier: the headers that say which trace it belongs to.
-        calls: when it was queued each time, what answered it then, and the number of the version.
+        calls: for each call, when it was queued, the batch that answered it, and the number of the version.
         ended: when it had its answer; with `id`, `model`, `rows` and the `status` of the answer.
     """
 
@@ -42,7 +42,7 @@ class RequestTrace:
     ended: float = 0.0
 
     def add_call(self, put_at: float, call: BatchCall, version: int) -> None:
-        """Note that a batch answered its rows."""
+        """Note that a batch answered the request's rows."""
         self.calls.append((put_at, call, version))
 
 
@@ -50,7 +50,7 @@ class RequestTracer:
     """Begins and ends the notes of requests, and queues them.
 
     Attributes:
-        is_on: whether requests are noted; off while nobody takes the spans.
+        is_on: whether requests are noted; off while no collector takes the spans.
         lost: how many requests did not fit into the queue.
     """
 
@@ -85,7 +85,7 @@ class RequestTracer:
     def finish(
         self, trace: RequestTrace, request_id: str, model: str, rows: int, status: int, ended: float
     ) -> None:
-        """End the notes of a request; those that asked nothing of a model are not kept."""
+        """End the notes of a request; discard them if it asked nothing of a model."""
         if not model or (status == 200 and not trace.calls):
             return
         waiting = len(self.done)

@@ -1,7 +1,7 @@
-"""The thread that makes spans and metrics and sends them: it gives way to the requests, and fails without a word more.
+"""The thread that makes and sends spans and metrics. It gives way to requests, and reports a failure only once.
 
-It uses a fifth of the process's time at most. A collector that does not answer switches the notes of requests off, and
-is asked again after a pause that grows.
+It uses at most a fifth of the process's time. If a collector does not answer, no requests are noted, and the collector
+is tried again after pauses that grow.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from stoker.serve.telemetry.environment import TelemetryPlan
 from stoker.serve.telemetry.requests import RequestTracer
 from stoker.serve.telemetry.spans import SpanMaker
 
-_SPANS_EACH = 4  # of a request
-# Idle for so many times as long as it worked.
+_SPANS_EACH = 4  # spans of each request
+# After work, rest this many times as long as the work took.
 _REST = 4
 _LONGEST_PAUSE_S = 300.0
-# How long the end of a server waits for the last spans.
+# How long a server that ends waits for the last spans.
 _LAST_S = 3.0
 
 
 class Notes(logging.Handler):
-    """Keeps what OpenTelemetry's packages log, so that the server can say it in its own words, once."""
+    """Keeps what OpenTelemetry's packages log, so that the server can report it once, in its own words."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        # What it says of headers holds their values, which may be secret.
+        # The message about headers contains their values, which may be secret.
         line = "OTEL_EXPORTER_OTLP_HEADERS is not valid" if ".util." in record.name else record.getMessage()
         self.lines.append(line.splitlines()[0][:200] if line else "")
 
     def take(self) -> str:
-        """The first line since the last call; "" for none."""
+        """Return the first line since the last call; "" for none."""
         found, self.lines = self.lines, []
         return found[0] if found else ""
 
 
 class Delivery:
-    """Whether a collector takes spans, or metrics: said once when that changes, asked again after a pause."""
+    """Whether a collector takes spans, or metrics. Changes are reported once; a failure is followed by new attempts."""
 
     def __init__(
         self, what: str, place: str, pause_s: float, notes: Notes, say: Callable[[str], None]
@@ -89,7 +89,7 @@ def _send_all(exporter: OTLPSpanExporter, spans: list[ReadableSpan]) -> bool:
 
 
 class Sender:
-    """Sends what is there, every few seconds, until it is closed."""
+    """Sends what has gathered, every few seconds, until it is closed."""
 
     def __init__(self, plan: TelemetryPlan, notes: Notes, say: Callable[[str], None]) -> None:
         self._plan, self._say = plan, say
@@ -103,7 +103,7 @@ class Sender:
         self._thread = threading.Thread(target=self._run, name="stoker-otel", daemon=True)
 
     def wake(self) -> None:
-        """There is enough to send."""
+        """Wake the thread, as there is enough to send."""
         self._woken.set()
 
     def start(self, tracer: RequestTracer | None, maker: SpanMaker, counts: CountReader) -> None:
@@ -112,7 +112,7 @@ class Sender:
         self._thread.start()
 
     def close(self) -> None:
-        """Send the last, if a collector takes it soon."""
+        """Send the rest, if a collector takes it soon."""
         self._ended = True
         self._woken.set()
         self._thread.join(_LAST_S)
@@ -135,7 +135,7 @@ class Sender:
         tracer, exporter, delivery = self._tracer, self._spans, self._span_delivery
         if tracer is None or exporter is None or not delivery.is_due():
             return
-        tracer.is_on = True  # to have something to try again with
+        tracer.is_on = True  # so that there is something to try with
         while tracer.done:
             began = time.thread_time()
             size = min(len(tracer.done), max(1, self._plan.batch // _SPANS_EACH))

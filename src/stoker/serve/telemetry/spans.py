@@ -1,4 +1,4 @@
-"""Notes of requests become spans: the request, and below it the queue, the batch and the engine."""
+"""Make spans from the notes of requests: one for the request, and below it the queue, the batch and the engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCOPE = "stoker.serve"
 
 
 class _EndedSpans(SpanProcessor):
-    """Collects the spans that are to be exported."""
+    """Collects the spans to be exported."""
 
     def __init__(self) -> None:
         self.spans: list[ReadableSpan] = []
@@ -32,7 +32,7 @@ class _EndedSpans(SpanProcessor):
 
 
 class SpanMaker:
-    """Makes spans with the SDK: its sampler, its limits and its ids are those that the environment asks for."""
+    """Makes spans with the SDK, using the sampler, limits and ids that the environment asks for."""
 
     def __init__(self, resource: Resource) -> None:
         provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -42,7 +42,7 @@ class SpanMaker:
         self._offset_ns = 0
 
     def make(self, requests: Sequence[RequestTrace]) -> list[ReadableSpan]:
-        """The spans of requests; none of those that the sampler leaves out."""
+        """Return the spans of requests, except those that the sampler leaves out."""
         self._offset_ns = time.time_ns() - clock.now_ns()
         for one in requests:
             self._trace_request(one)
@@ -50,7 +50,7 @@ class SpanMaker:
         return found
 
     def _at(self, seconds: float) -> int:
-        """A moment on the one clock as nanoseconds since 1970."""
+        """Convert a moment on the clock of `stoker.clock` to nanoseconds since 1970."""
         return int(seconds * 1e9) + self._offset_ns
 
     def _trace_request(self, request: RequestTrace) -> None:
@@ -74,9 +74,10 @@ class SpanMaker:
         span.end(self._at(request.ended))
 
     def _trace_call(self, parent: Span, put_at: float, call: BatchCall) -> None:
-        """The queue, the batch and the engine, one after the other.
+        """Add spans for the queue, the batch and the engine, one after the other.
 
-        A batch answers requests of different traces. The first of them has it, and those of the others link to that.
+        A batch answers requests of different traces. Its span in the first one is the batch itself; the spans in the
+        others link to that one.
         """
         below = set_span_in_context(parent, Context())
         engine_began = call.engine_began or call.began  # joining the rows may have failed
@@ -109,7 +110,7 @@ class SpanMaker:
 
 
 def _describe(request: RequestTrace) -> dict[str, AttributeValue]:
-    """Attributes: by OpenTelemetry's conventions where there are any."""
+    """Return a span's attributes, by OpenTelemetry's conventions where they exist."""
     common: dict[str, AttributeValue] = {
         "stoker.model": request.model, "stoker.rows": request.rows, "stoker.status": request.status,
         "stoker.request_id": request.id,

@@ -19,19 +19,19 @@ from stoker.serve.telemetry.requests import RequestTracer
 if TYPE_CHECKING:
     from stoker.serve.telemetry.sending import Sender
 
-# How soon the thread that sends makes way for the event loop; Python's own 5 ms would be seen in answers.
+# How soon the sending thread makes way for the event loop; Python's own 5 ms would be noticeable in answers.
 _SWITCH_S = 0.0005
 
 
 @dataclass(frozen=True)
 class Telemetry:
-    """What a process has of it: nothing if it is off."""
+    """The parts of telemetry that a process runs: none if it is off."""
 
     tracer: RequestTracer | None = None
     sender: Sender | None = None
 
     def close(self) -> None:
-        """Send the last."""
+        """Send the rest, and end."""
         if self.sender is not None:
             self.sender.close()
 
@@ -39,7 +39,7 @@ class Telemetry:
 def start_telemetry(
     wanted: bool, models: ServedModels, worker: ServerWorker, say: Callable[[str], None]
 ) -> Telemetry:
-    """Start what the environment asks for, `wanted` by an option or not; what is wrong is said in one line."""
+    """Start what the environment asks for, `wanted` by an option or not. A fault is reported in one line."""
     try:
         plan = read_plan(os.environ, wanted)
         if plan is None:
@@ -51,7 +51,7 @@ def start_telemetry(
         reason = str(error)
     except Exception as error:  # noqa: BLE001 - whatever the SDK makes of its variables, the server serves
         reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    if worker.number == 0:  # the others would say the same
+    if worker.number == 0:  # the other workers would say the same
         say(f"warning: OpenTelemetry is off: {reason}")
     return Telemetry()
 

@@ -1,6 +1,6 @@
 """Where runs are kept: a SQL database for every run and its values, and a JSON file for each measured run.
 
-A run speaks in **events** (`events`). They pass through these modules, in this order:
+A run reports **events** (`events`). They pass through these modules, in this order:
 
 | module | subject |
 |---|---|
@@ -9,11 +9,11 @@ A run speaks in **events** (`events`). They pass through these modules, in this 
 | linking, origins | what a run uses and makes; which run trained a model in memory |
 | events | what happens to a run, as typed values, and their format on disk |
 | writer | the thread that commits events in batches |
-| delivery, spool | each batch once; files for what waits while the store is down |
-| applying | a batch as SQL, in one transaction |
+| delivery, spool | delivering each batch once; files for batches that wait while the store is down |
+| applying | writing a batch as SQL, in one transaction |
 | audit, sealing, heads | the append-only chain of what happened; digests of ended runs; the end of the chain |
 
-Everything rests on these:
+All of these build on:
 
 | module | subject |
 |---|---|
@@ -22,12 +22,12 @@ Everything rests on these:
 | opening, connections | opening and migrating a store; the two drivers behind one interface |
 | plain_values | values that JSON and both databases can hold |
 
-And these read what is there:
+These modules read the store:
 
 | module | subject |
 |---|---|
 | queries, table, differing | runs read back; `stoker.runs`; two runs compared |
-| verifying, triggers | whether everything is as it was written |
+| verifying, triggers | checking that everything is as it was written |
 | provenance | the origin of a model, exported with it |
 | deleting | deleting a run, but never its audit |
 | record_files, measured | `.stoker/runs/<id>.json`; the same record in the store |

@@ -36,7 +36,7 @@ class Address:
 
     @property
     def home(self) -> Path:
-        """The directory for what belongs to the store but is not in it: the spool and the audit's head."""
+        """The directory for files that belong to the store but are not in it: the spool and the audit's head."""
         return self.path.parent if self.path is not None else HOME.absolute()
 
     @property
@@ -73,7 +73,7 @@ def parse(text: str) -> Address:
     """Parse the URL of a store.
 
     Raises:
-        UsageError: it is the URL of neither a SQLite file nor a PostgreSQL database.
+        UsageError: the URL is that of neither a SQLite file nor a PostgreSQL database.
     """
     scheme, colon, rest = text.partition("://")
     if scheme == "sqlite" and rest.startswith("/") and len(rest) > 1:

@@ -1,4 +1,4 @@
-"""Writing a batch of events to the store in one transaction: all of it, once, or nothing."""
+"""Write a batch of events to the store in one transaction: once, and completely or not at all."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from stoker.tracking.store.heads import Head
 from stoker.tracking.store.plain_values import JsonObject, clean_text, dump_compact
 
 _JSON = frozenset(schema.JSON_COLUMNS)
-# The tables that hold what belongs to a run, besides `runs` itself and `points`.
+# The tables that hold the data of a run, besides `runs` itself and `points`.
 _TABLES_OF_RUN = ("series", "ledger", "findings", "links")
 _ARTIFACT_COLUMNS = tuple(ArtifactColumns.__annotations__)
 
 
 def apply(connection: Connection, batch: Batch, streams: sealing.Streams | None = None) -> Head | None:
-    """Write a batch, unless it was written before; return the audit's new head if the audit grew.
+    """Write a batch, unless it was written before. Return the audit's new head if the audit grew.
 
     `streams` holds hashes of the points in this process's earlier batches, so that sealing need not read them back.
 
@@ -130,7 +130,7 @@ class _BatchWriter:
     def _extend_series(
         self, run: str, name: str, steps: list[int], times: list[float], values: list[float]
     ) -> Iterator[Row]:
-        """Add new points to a series' figures; return their rows for `points`."""
+        """Add new points to a series' figures, and yield their rows for `points`."""
         # NaN is the one value that does not equal itself.
         numbers = [value for value in values if value == value]
         last = values[-1]
@@ -218,7 +218,7 @@ class _BatchWriter:
 
 
 def _to_row(columns: Columns) -> dict[str, object]:
-    """The columns as the database takes them; names that are not columns of `runs` are left out."""
+    """Return the columns as the database takes them; names that are not columns of `runs` are left out."""
     return {
         name: dump_compact(columns[name]) if name in _JSON else _clean(columns[name])
         for name in schema.WRITTEN_COLUMNS

@@ -1,8 +1,8 @@
 """The audit: what happened to runs and artifacts, row by row, each with the hash of the row before.
 
-Triggers in the database refuse to change or delete a row. Getting around them breaks the chain, and `verify` says
-where. A chain with its end cut off is still whole in itself, so the last hash is also kept in a file beside the store,
-and every run and artifact must have an audit row.
+Triggers in the database refuse to change or delete a row. Circumventing them breaks the chain, and `verify` says where.
+A chain with its end cut off is still valid in itself, so the last hash is also kept in a file beside the store, and
+every run and artifact must have an audit row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stoker.tracking.store.events import AuditNoted
 from stoker.tracking.store.plain_values import dump_compact
 from stoker.tracking.store.schema import AUDIT_COLUMNS
 
-# What the audit tells of.
+# The events that the audit records.
 STARTED, ENDED, SEALED, DELETED, ARTIFACT = (
     "run started",
     "run ended",
@@ -30,12 +30,12 @@ STARTED, ENDED, SEALED, DELETED, ARTIFACT = (
     "run deleted",
     "artifact",
 )
-# The hash that the first row follows.
+# The hash that precedes the first row.
 ORIGIN = "0" * 64
 
 
 def note(event: str, run: str | None, details: Mapping[str, object]) -> AuditNoted:
-    """An event for the audit that happens now, done by the current user."""
+    """Return an event for the audit, with the present time and the current user."""
     return AuditNoted(time.time(), event, run, {**details, "by": _find_actor()})
 
 
@@ -50,7 +50,7 @@ def _find_actor() -> str:
 def hash_row(
     seq: int, at: float, actor: str, event: str, run: str | None, details: str, previous: str
 ) -> str:
-    """Compute the hash of a row, given the hash of the row before."""
+    """Compute the hash of a row from its fields and the hash of the row before."""
     return hashlib.sha256(dump_compact([seq, at, actor, event, run, details, previous]).encode()).hexdigest()
 
 
@@ -64,7 +64,7 @@ class Chain:
         self._connection = connection
 
     def append(self, noted: AuditNoted) -> int:
-        """Add a row and return its number."""
+        """Add a row, and return its number."""
         details = dict(noted.details)
         actor = str(details.pop("by", "unknown"))
         self.seq += 1
@@ -78,7 +78,7 @@ class Chain:
 
 
 def head_path(address: Address) -> Path:
-    """The file beside the store that holds the audit's last hash."""
+    """Return the path of the file beside the store that holds the audit's last hash."""
     return address.home / f"audit-{address.mark}.json"
 
 

@@ -23,9 +23,9 @@ from stoker.files import make_private_directory, open_private, tighten
 from stoker.logs import LOGGER
 
 Row: TypeAlias = tuple[Any, ...]
-# How long a transaction waits for another process's. After that, the spool takes what was to be written.
+# How long a transaction waits for another process's transaction. After that, the data goes to the spool.
 PATIENCE_S = 5.0
-# The advisory lock under which processes migrate and audit a PostgreSQL store; any number nobody else uses.
+# The advisory lock under which processes migrate and audit a PostgreSQL store; any number that nobody else uses.
 _LOCK = 0x53746F6B
 _CONNECT_S = 5
 # Errors about the data, not the database: a constraint, or a number of more than 64 bits.
@@ -55,19 +55,19 @@ class Connection(Protocol):
         """Run a statement once for each row of parameters."""
 
     def append_points(self, rows: Sequence[Row]) -> None:
-        """Add rows (series, n, step, time, value) to `points`, the fastest way there is."""
+        """Add rows (series, n, step, time, value) to `points` in the fastest way that the database has."""
 
     def transaction(self) -> AbstractContextManager[None]:
-        """A block that is committed, or undone if it raises."""
+        """Run a block that is committed, or undone if it raises."""
 
     def snapshot(self) -> AbstractContextManager[None]:
-        """A block that only reads, and sees the store as it was at one moment."""
+        """Run a block that only reads, and sees the store as it was at one moment."""
 
     def lock(self) -> None:
-        """In a transaction: let no other process migrate or audit until it ends."""
+        """Keep other processes from migrating or auditing until this transaction ends."""
 
     def is_current(self) -> bool:
-        """Whether this still leads to the store that is at its address."""
+        """Return whether the connection still leads to the store at its address."""
 
     def close(self) -> None:
         """Close the connection."""
@@ -128,7 +128,7 @@ class SQLite:
         return self.transaction("BEGIN")
 
     def lock(self) -> None:
-        """Nothing to do: a transaction has the file to itself."""
+        """Do nothing, as a transaction has the file to itself."""
 
     def is_current(self) -> bool:
         return self._file is not None and _identify(self._path) == self._file
@@ -170,7 +170,7 @@ class PostgreSQL:
 
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> list[Row]:
         with self._translate_errors():
-            # Without parameters, psycopg takes "%" and several statements as they are.
+            # Without parameters, psycopg takes "%" and several statements unchanged.
             query = _mark_parameters(statement) if parameters else statement.encode()
             cursor = self._connection.execute(query, parameters or None)
             return cursor.fetchall() if cursor.description else []
@@ -193,7 +193,7 @@ class PostgreSQL:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         with self.transaction():
-            # Reading may take as long as it takes: only writers have something better to do meanwhile.
+            # Reading may take as long as it needs: only writers have something better to do meanwhile.
             self.execute(
                 "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0"
             )
@@ -217,20 +217,20 @@ def _store_error(shown: str, error: Exception, is_refusal: bool) -> StoreError:
 
 
 def _make_private(path: Path) -> None:
-    """Create the file if it is missing, and close it and SQLite's files beside it to everybody but the owner."""
+    """Create the file if it is missing. Let nobody but the owner open it or SQLite's files beside it."""
     make_private_directory(path.parent)
     with suppress(OSError):
-        # Only a new file: closing one that this process has open as a database would drop SQLite's locks on it.
-        # If the directory is not writable, SQLite itself says so.
+        # Only a new file is opened here: closing one that this process has open as a database would drop SQLite's locks
+        # on it. If the directory is not writable, SQLite itself says so.
         os.close(open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
     files = [path, *(path.with_name(f"{path.name}{end}") for end in _SIDE_FILES)]
-    # SQLite gives new files beside the database the permissions of the database.
+    # SQLite gives new files beside the database the same permissions as the database.
     if sum(tighten(file) for file in files):
         LOGGER.warning("%s could be read by other users; now only its owner can (mode 0600)", path)
 
 
 def _switch_to_wal(connection: sqlite3.Connection, patience_s: float) -> None:
-    """Switch to WAL mode. SQLite's own timeout does not apply to that, so we wait for other processes here."""
+    """Switch to WAL mode. SQLite's own timeout does not apply to this, so wait for other processes here."""
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -243,7 +243,7 @@ def _switch_to_wal(connection: sqlite3.Connection, patience_s: float) -> None:
 
 
 def _identify(path: Path) -> tuple[int, int] | None:
-    """Which file is at a path: another may have replaced it."""
+    """Return which file is at a path, as another one may have replaced it."""
     try:
         status = path.stat()
     except OSError:
@@ -252,7 +252,7 @@ def _identify(path: Path) -> tuple[int, int] | None:
 
 
 def _is_unadaptable(error: BaseException) -> bool:
-    """Whether psycopg itself, not the server, does not know how to send a value."""
+    """Whether psycopg itself, rather than the server, does not know how to send a value."""
     return getattr(error, "sqlstate", None) is None and "cannot adapt" in str(error)
 
 

@@ -1,6 +1,6 @@
-"""Deleting a run: its row, values, ledger, findings and links, and its record; never its audit rows.
+"""Delete a run: its row, values, ledger, findings and links, and its record; never its audit rows.
 
-Of the files a run made, only those are deleted that are certainly its own: they have the recorded content, are not
+Only those files that the run made are deleted which are certainly its own: they have the recorded content, are not
 older than the run, and belong to no other run. A path alone proves nothing, since another file may be there by now.
 """
 
@@ -27,7 +27,7 @@ _ROUNDING_S = 2.0
 
 @dataclass
 class Deletion:
-    """What deleting a run deletes, and what it leaves and why."""
+    """The things that deleting a run deletes, and those that it leaves, with the reasons."""
 
     run: str
     name: str
@@ -36,7 +36,7 @@ class Deletion:
 
 
 def plan(address: Address, run: str, *, artifacts: bool = False) -> Deletion:
-    """Plan the deletion of a run by its id, or the start of it; with `artifacts`, also of the files it made.
+    """Plan the deletion of a run by its id, or the start of it; with `artifacts`, also of the files that it made.
 
     Raises:
         RecordError: there is no such run.
@@ -47,12 +47,12 @@ def plan(address: Address, run: str, *, artifacts: bool = False) -> Deletion:
         row = reader.run(run)
         links = reader.artifacts() if artifacts else []
     found = Deletion(run, row.name)
-    # An id that cannot be a file name is not one of Stoker's, and has no record.
+    # An id that cannot be a file name is not one of Stoker's, so it has no record.
     if record_files.is_id(run):
         record = record_files.path_of(run)
         beside = (record_files.events_path_of(record), record_files.steps_path_of(record))
         found.files += [path for path in (record, *beside) if path.is_file()]
-    # Each path once.
+    # List each path once.
     made = {link.path: link for link in links if link.run == run and link.relation == MAKES and link.path}
     for path, link in made.items():
         reason = _find_reason_to_keep(link, links, row, address)
@@ -90,7 +90,7 @@ def carry_out(address: Address, planned: Deletion) -> None:
 def _find_reason_to_keep(
     link: ArtifactLink, links: list[ArtifactLink], row: RunRow, address: Address
 ) -> str | None:
-    """Why a file is not deleted; None if it is certainly the run's own."""
+    """Say why a file is not deleted; None if it is certainly the run's own."""
     path = Path(link.path)
     if any(other.path == link.path and other.run != row.id for other in links):
         return "another run uses or makes it"

@@ -1,4 +1,4 @@
-"""Delivering batches, each exactly once: into the store, or into the spool while the store cannot be written.
+"""Deliver batches, each exactly once: to the store, or to the spool while the store cannot be written.
 
 A batch is committed together with its number, so a batch whose commit was not confirmed can be delivered again. One
 thread at a time works with a `Delivery`; `unsent` holds what it has not delivered yet, oldest first.
@@ -21,7 +21,7 @@ from stoker.tracking.store.audit import keep_head
 from stoker.tracking.store.connections import Connection, StoreRefusedError
 from stoker.tracking.store.events import Batch, DamagedBatchError, Event, RunStarted, decode_batch
 
-# What a batch raises if its events have the right form but the wrong content.
+# The errors of a batch whose events have the right form but the wrong content.
 _MISFITS = (KeyError, TypeError, ValueError, AttributeError)
 # The pause after a failure; it doubles each time.
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
@@ -44,11 +44,11 @@ class Delivery:
         self._has_warned = False
 
     def make_successor(self) -> Delivery:
-        """Another delivery of everything unsent, for a thread that cannot wait for the one using this delivery."""
+        """Return another delivery of everything unsent, for a thread that cannot wait until this one is free."""
         late = Delivery(self._address, self._writer, self._open_runs)
         late.unsent, late._number = list(self.unsent), self._number
         late.spool = spool.Spool(self._address, f"{self._writer}.late")
-        # The store hangs: do not try it again.
+        # The store hangs, so do not try it again.
         late._retry_ns = sys.maxsize
         return late
 
@@ -58,7 +58,7 @@ class Delivery:
         self.unsent.append(Batch(self._writer, self._number, events))
 
     def attempt(self, now: bool = False) -> None:
-        """Deliver everything that waits, oldest first; what the store does not take goes to the spool.
+        """Deliver everything that waits, oldest first. What the store does not take goes to the spool.
 
         After a failure, the store is left alone for a while, unless it must be `now`.
         """
@@ -72,14 +72,14 @@ class Delivery:
                 if self._has_warned:
                     self._has_warned = False
                     LOGGER.warning("the store is back, and everything is in it: %s", self._address)
-        # If the spool cannot take it either, it stays in memory.
+        # If the spool cannot take the batch either, it stays in memory.
         with suppress(OSError):
             while self.unsent:
                 self.spool.append(self.unsent[0])
                 self.unsent.pop(0)
 
     def close(self) -> None:
-        """At the end of the process: report what could not be delivered, and release everything."""
+        """At the end of the process, report what could not be delivered, and release everything."""
         if self.unsent:
             lost = sum(len(batch.events) for batch in self.unsent)
             LOGGER.error(
@@ -91,7 +91,7 @@ class Delivery:
         self._disconnect()
 
     def forget(self) -> Connection | None:
-        """In a forked child, where all of this is the parent's: return the connection, which must not be closed."""
+        """In a forked child, where everything here is the parent's, return the connection, which must not be closed."""
         self.spool.forget()
         return self._connection
 
@@ -131,7 +131,7 @@ class Delivery:
         self._retry_ns = clock.real_ns() + int(self._pause_s * 1e9)
         if not self._has_warned:
             self._has_warned = True
-            # The text of our own errors is a sentence; others make sense only with their class.
+            # The text of our own errors is a sentence; other errors make sense only with their class.
             what = str(error) if isinstance(error, StokerError) else f"{type(error).__name__}: {error}"
             LOGGER.warning(
                 "%s; the program continues, and a spool file keeps what it logs until the store is back", what
@@ -139,7 +139,7 @@ class Delivery:
 
     def _disconnect(self) -> None:
         if self._connection is not None:
-            # It is broken, or its file is gone: errors on closing do not matter.
+            # The connection is broken, or its file is gone, so errors on closing do not matter.
             with suppress(Exception):
                 self._connection.close()
             self._connection = None
@@ -151,7 +151,7 @@ def deliver(
     """Write a batch, and keep the audit's head beside the store."""
     head = apply(connection, batch, streams)
     if head is not None:
-        # The chain itself is in the store. Without the head beside it, a cut at the end is only harder to notice.
+        # The chain itself is in the store. Without the head beside it, a cut at the end is just harder to notice.
         with suppress(OSError):
             keep_head(connection, address, head.seq, head.hash)
 
@@ -160,7 +160,7 @@ def adopt_spools(connection: Connection, address: Address) -> None:
     """Write the spool files that processes left behind when they ended.
 
     Raises:
-        StoreError: the store cannot be written; what is not written stays in the spool.
+        StoreError: the store cannot be written; everything that was not written stays in the spool.
     """
     for orphan in spool.open_orphans(address):
         try:
@@ -180,7 +180,7 @@ def adopt_spools(connection: Connection, address: Address) -> None:
 def deliver_file(
     connection: Connection, address: Address, file: spool.SpoolFile, streams: sealing.Streams | None = None
 ) -> None:
-    """Write the batches of a spool file; lines that are damaged or that the store rejects are moved out of the way.
+    """Write the batches of a spool file. Move lines that are damaged, or that the store rejects, out of the way.
 
     Raises:
         StoreError: the store cannot be written.

@@ -1,4 +1,4 @@
-"""Comparing two runs: what differs in what they were given, and in their results and speed."""
+"""Compare two runs: what they were given, and how their results and speed differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECTIONS = ("code", "data", "parameters", "versions", "machine")
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that differs; None if a run does not have it."""
+    """One thing that differs; its value is None for a run that does not have it."""
 
     name: str
     a: object
@@ -24,7 +24,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Differences:
-    """What was changed, by section, and the outcome: series, speeds and accounts that both runs have."""
+    """What changed, by section, and the outcome: series, speeds and accounts that both runs have."""
 
     a: str
     b: str
@@ -39,7 +39,7 @@ def diff(reader: Reader, a: str, b: str) -> Differences:
     rows = [reader.run(run) for run in (a, b)]
     inputs = [_collect_inputs(reader, row) for row in rows]
     changed = {section: _compare(inputs[0][section], inputs[1][section]) for section in SECTIONS}
-    # What the ledger holds has its own section.
+    # The ledger's values have a section of their own.
     series = [
         {name: one.last for name, one in row.series.items() if not name.startswith(SERIES_PREFIX)}
         for row in rows

@@ -1,9 +1,10 @@
-"""Reading and writing the scalars in TensorBoard's event files, without TensorFlow or TensorBoard.
+"""Read and write the scalars in TensorBoard's event files, without TensorFlow or TensorBoard.
 
 A file is a list of records with checksums; a record holds a protocol buffer message.
 
-Why not TensorBoard's own reader and writer: importing them takes 138 ms (here: 7), and for 100,000 scalars they need
-1.2 s to read and 1.0 s to write (here: 0.5 and 0.7). Where TensorFlow is installed, its reader imports TensorFlow.
+Why not TensorBoard's own reader and writer? Importing them takes 138 ms (this module: 7 ms), and for 100,000 scalars
+they need 1.2 s to read and 1.0 s to write (this module: 0.5 s and 0.7 s). If TensorFlow is installed, TensorBoard's
+reader imports it.
 """
 
 from __future__ import annotations
@@ -72,13 +73,13 @@ def _read_value(message: bytes) -> tuple[str, float | None]:
 
 
 def _read_tensor(message: bytes) -> float | None:
-    """The number in a tensor, if it holds a single number."""
+    """Return the number in a tensor, if it holds a single number."""
     dtype, found = 0, None
     for number, kind, value in _split_fields(message):
         if number == 1 and kind == _VARINT:
             dtype = _read_signed(value)
         elif number == 2 and kind == _BYTES and _has_dimensions(value):
-            # Not a single number.
+            # The tensor does not hold a single number.
             return None
         elif number == 4 and kind == _BYTES and dtype in _PACKED:
             packed = _PACKED[dtype]
@@ -96,7 +97,7 @@ def _has_dimensions(message: bytes) -> bool:
 
 
 def _split_fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """The fields of a message: number, wire type, and the bytes of the value."""
+    """Yield the fields of a message: number, wire type, and the bytes of the value."""
     place = 0
     while place < len(message):
         key, place = _read_varint(message, place)
@@ -191,7 +192,7 @@ _CRC = _make_crc_table()
 
 
 def _compute_checksum(data: bytes) -> int:
-    """CRC-32C, masked as the format requires."""
+    """Return the CRC-32C, masked as the format requires."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _CRC[(crc ^ byte) & 0xFF] ^ crc >> 8

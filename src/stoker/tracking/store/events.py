@@ -1,4 +1,4 @@
-"""What happens to runs, as typed events: the writer's queue, the spool and `applying` exchange nothing else.
+"""What happens to runs, as typed events. The writer's queue, the spool and `applying` exchange nothing else.
 
 On disk, an event is a JSON list of its kind and its fields, and a batch is one line, `[writer, number, [event, ...]]`.
 Spool files outlive versions of Stoker: add kinds, never change one.
@@ -60,14 +60,14 @@ class ValuesLogged(NamedTuple):
 
 
 class LedgerMeasured(NamedTuple):
-    """A run's ledger; replaces the previous one."""
+    """A run's ledger, which replaces the previous one."""
 
     run: str
     accounts: dict[str, float]
 
 
 class FindingsMeasured(NamedTuple):
-    """A run's findings; replace the previous ones."""
+    """A run's findings, which replace the previous ones."""
 
     run: str
     findings: list[JsonObject]
@@ -82,7 +82,7 @@ class ArtifactLinked(NamedTuple):
 
 
 class AuditNoted(NamedTuple):
-    """Something to add to the audit."""
+    """An entry for the audit."""
 
     time: float
     event: str
@@ -125,7 +125,7 @@ class Batch(NamedTuple):
 
 
 class DamagedBatchError(Exception):
-    """A line that is not a batch."""
+    """A line is not a batch."""
 
 
 Check: TypeAlias = Callable[[object], bool]
@@ -185,7 +185,7 @@ def decode_batch(line: bytes) -> Batch:
     """Decode a line.
 
     Raises:
-        DamagedBatchError: it is not a batch.
+        DamagedBatchError: the line is not a batch.
     """
     try:
         writer, number, events = json.loads(line)
@@ -200,7 +200,7 @@ def decode_event(value: object) -> Event:
     """Decode one event; a file may hold anything.
 
     Raises:
-        DamagedBatchError: it is not an event.
+        DamagedBatchError: the value is not an event.
     """
     if not isinstance(value, list) or not value or not isinstance(value[0], str):
         raise DamagedBatchError
@@ -215,12 +215,12 @@ def decode_event(value: object) -> Event:
     return make(*fields)
 
 
-# Columns that identify something: redacting them would make them point nowhere.
+# Columns that identify something: after redaction, they would refer to nothing.
 _IDENTIFYING = frozenset({"hash", "path", "files"})
 
 
 def redact(event: Event) -> Event:
-    """Remove secrets from an event's text; numbers and times stay as they are."""
+    """Remove secrets from an event's text; numbers and times are unchanged."""
     match event:
         case RunStarted() | RunChanged():
             return event._replace(columns=_redact_columns(event.columns))

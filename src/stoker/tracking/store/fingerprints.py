@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BLOCK = 1 << 20
-# Arrays up to this size are hashed whole; of larger ones, this many bytes in blocks spread evenly over them.
+# Arrays up to this size are hashed as a whole; for larger ones, this many bytes in evenly spread blocks are hashed.
 WHOLE = 1 << 30
 
 
@@ -28,7 +28,7 @@ WHOLE = 1 << 30
 class Fingerprint:
     """A hash whose prefix says what it covers, and the number of bytes.
 
-    `sha256:...` covers everything, `sampled:...` a part, `sources:...` what a pipeline is made of (see `pipelines`),
+    `sha256:...` covers everything, `sampled:...` a part, `sources:...` the parts of a pipeline (see `pipelines`), and
     `spec:...` only shapes and types, because nothing else is known.
     """
 
@@ -40,7 +40,7 @@ def hash_path(path: Path) -> Fingerprint:
     """Hash a file, or the files of a directory with their names.
 
     Raises:
-        ArgumentError: it does not exist, or cannot be read.
+        ArgumentError: the path does not exist, or cannot be read.
     """
     try:
         if not path.is_dir():
@@ -74,10 +74,10 @@ def _hash_file(path: Path) -> Fingerprint:
 
 
 def hash_data(data: Nest) -> Fingerprint:
-    """Hash what a model is trained on: arrays, tensors on the host, tables, and tuples and dicts of them.
+    """Hash the data that a model is trained on: arrays, tensors on the host, tables, and tuples and dicts of them.
 
-    A pipeline is identified by its sources and steps. A generator has no content until it runs, and reading a tensor
-    on an accelerator would mean waiting for it: of those, only shapes and types are hashed.
+    A pipeline is identified by its sources and steps. A generator has no content until it runs, and reading a tensor on
+    an accelerator would mean waiting for it, so only their shapes and types are hashed.
     """
     if hasattr(data, "element_spec"):
         return _hash_pipeline(data)
@@ -107,13 +107,13 @@ def _hash_pipeline(dataset: Dataset) -> Fingerprint:
                 array = np.asarray(content)
                 sampled |= _add_array(whole, array)
                 size += int(array.nbytes)
-    except (pipelines.UnseenError, OSError):  # OSError: a file is gone by now
+    except (pipelines.UnseenError, OSError):  # OSError: a file has disappeared
         return _hash_spec(str(dataset.element_spec))
     return Fingerprint(f"{'sampled' if sampled else 'sources'}:{whole.hexdigest()}", size)
 
 
 def _add_files(whole: hashlib._Hash, files: pipelines.Files) -> bool:
-    """Hash the names and content of files, block by block; return whether blocks were left out."""
+    """Hash the names and content of files, block by block. Return whether blocks were left out."""
     every = max(1, -(-files.size // WHOLE))
     number = 0
     for name, path in zip(files.names, files.paths, strict=True):
@@ -129,7 +129,7 @@ def _add_files(whole: hashlib._Hash, files: pipelines.Files) -> bool:
 
 
 def _add_array(whole: hashlib._Hash, array: NDArray[np.generic]) -> bool:
-    """Hash the type, shape and content of an array; return whether blocks were left out."""
+    """Hash the type, shape and content of an array. Return whether blocks were left out."""
     whole.update(f"{array.dtype} {array.shape}\n".encode())
     for block in _split_blocks(array):
         whole.update(block)
@@ -150,7 +150,7 @@ def _describe(data: Nest) -> str:
 
 
 def _list_arrays(data: Nest, name: str) -> Iterator[tuple[str, NDArray[np.generic] | None]]:
-    """The arrays in the data with their names; None for what cannot be read."""
+    """Yield the arrays in the data with their names; None for an object that cannot be read."""
     import numpy as np
 
     if data is None:
@@ -176,7 +176,7 @@ def _list_arrays(data: Nest, name: str) -> Iterator[tuple[str, NDArray[np.generi
 
 
 def _split_blocks(array: NDArray[np.generic]) -> Iterator[bytes | memoryview]:
-    """The bytes of an array in blocks, without copying the whole array."""
+    """Yield the bytes of an array in blocks, without copying the whole array."""
     if array.dtype.hasobject:
         yield "\0".join(str(item) for item in array.ravel()).encode("utf-8", "replace")
         return

@@ -1,6 +1,6 @@
-"""Heads of the audit: the number and hash of its last row, to be kept out of reach of people who can write the store.
+"""Heads of the audit: the number and hash of its last row, to be kept where people who can write the store cannot.
 
-If a chain contains a head, it is unchanged up to that row. A head is a JSON object. Signed with an Ed25519 key
+If a chain contains a head, the chain is unchanged up to that row. A head is a JSON object. Signed with an Ed25519 key
 (`stoker.signing`), it can be kept anywhere.
 """
 
@@ -19,7 +19,7 @@ from stoker.tracking.store.plain_values import dump_compact
 
 _MOST_BYTES = 65_536
 _TIMEOUT_S = 30
-# Signed with the rest, so that a signature of something else does not pass as that of a head.
+# Signed together with the rest, so that a signature of something else does not pass as that of a head.
 _PURPOSE = "stoker audit head"
 
 
@@ -35,7 +35,7 @@ class Head:
 
     @classmethod
     def make_now(cls, seq: int, digest: str, store: str) -> Head:
-        """The head of a store at this moment."""
+        """Return the head of a store at this moment."""
         return cls(seq, digest, store, time.time())
 
     def sign(self, key: str) -> Head:
@@ -55,7 +55,7 @@ class Head:
         return signing.verify(self._signed_bytes(), self.signature, public)
 
     def to_json(self) -> str:
-        """The head as it is kept in a file."""
+        """Return the head in the form in which a file keeps it."""
         known = {"store": self.store, "seq": self.seq, "hash": self.hash, "time": self.time}
         return json.dumps(known | ({"signature": self.signature} if self.signature else {}))
 
@@ -64,7 +64,7 @@ class Head:
 
 
 def parse(text: str | bytes) -> Head:
-    """Parse a head; those of earlier versions have neither a time nor a signature.
+    """Parse a head. Heads of earlier versions have neither a time nor a signature.
 
     Raises:
         ValueError: the text is not a head.
@@ -82,7 +82,7 @@ def read(source: str) -> Head:
     """Read a head from a file, or from an http:// or https:// address.
 
     Raises:
-        UsageError: it cannot be read.
+        UsageError: the head cannot be read.
     """
     try:
         if source.startswith(("http://", "https://")):

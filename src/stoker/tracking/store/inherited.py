@@ -1,6 +1,7 @@
-"""What a program under `stoker run` inherits: the run that its own runs are inside of, and the store.
+"""What a program under `stoker run` inherits: the run that contains its own runs, and the store.
 
-`doctor/measure` sets these in the program's process, not by environment variables: the program must not notice.
+`doctor/measure` sets these in the program's process instead of in environment variables, so that the program does not
+notice them.
 """
 
 from __future__ import annotations

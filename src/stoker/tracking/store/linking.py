@@ -1,4 +1,4 @@
-"""Links between runs and artifacts, as events: the link itself, and the audit's row about it."""
+"""Links between runs and artifacts, as events: the link itself, and its row in the audit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ USES, MAKES = "uses", "makes"
 def link_artifact(
     run: str, relation: str, found: Fingerprint, *, kind: str, name: str, path: str = ""
 ) -> list[Event]:
-    """Events that link an artifact to a run; one without a path exists in memory only."""
+    """Return the events that link an artifact to a run; an artifact without a path exists only in memory."""
     details = {"hash": found.hash, "kind": kind, "name": name, "size": found.size, "path": path}
     artifact = ArtifactColumns(
         hash=found.hash, kind=kind, name=name, size=found.size, path=path, time=time.time()

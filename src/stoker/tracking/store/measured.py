@@ -1,4 +1,4 @@
-"""The record of a measured run, in the store as in its file: the run's row, its ledger and its findings."""
+"""Keep the record of a measured run in the store as in its file: the run's row, its ledger and its findings."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from stoker.tracking.store.plain_values import make_plain
 from stoker.tracking.store.tracking import TrackedRun
 from stoker.tracking.store.writer import CLOSING_S
 
-# The names of ledger series are this and the account.
+# A ledger series is named by this prefix and the account.
 SERIES_PREFIX = "ledger/"
 
 
 def begin(run_id: str, program: str, arguments: list[str], kind: str, store: str | None = None) -> TrackedRun:
-    """Start a run with the id that its record will have.
+    """Start a run with the id that its record is going to have.
 
     Raises:
         UsageError: the store's URL is invalid.
@@ -28,19 +28,19 @@ def begin(run_id: str, program: str, arguments: list[str], kind: str, store: str
 
 
 def end(run: TrackedRun, record: Record) -> None:
-    """Store everything a finished record has, and end the run."""
+    """Store everything in a finished record, and end the run."""
     update(run, record)
     failed = bool(record.exit_code)
     run.finish("failed" if failed else "finished", **to_columns(record))
-    # `stoker run` may die by the signal that ended its program, which leaves no time afterwards.
+    # `stoker run` may die from the signal that ended its program, which leaves no time afterwards.
     run.flush(CLOSING_S)
 
 
 def update(run: TrackedRun, record: Record) -> None:
-    """Store the ledger and findings so far, and log the ledger as one series per account, and the epochs of `fit`."""
+    """Store the ledger and findings so far. Log the ledger as one series per account, and the epochs of `fit`."""
     run.put(*to_events(record))
     for row in record.tables.epochs:
-        # Epochs that an earlier look has logged are in the record again.
+        # The record still contains the epochs that an earlier update has logged.
         if row.step > run.logged_step:
             run.logged_step = row.step
             values = {name: math.nan if value is None else value for name, value in row.values.items()}
@@ -51,7 +51,7 @@ def update(run: TrackedRun, record: Record) -> None:
 
 
 def to_columns(record: Record) -> Columns:
-    """The columns of a run's row that come from its record."""
+    """Return the columns of a run's row that come from its record."""
     machine = {"device": record.device.name, "device kind": record.device.kind, **record.environment}
     return {
         "exit_code": record.exit_code,
@@ -65,13 +65,13 @@ def to_columns(record: Record) -> Columns:
 
 
 def to_events(record: Record) -> list[Event]:
-    """The ledger and the findings of a record."""
+    """Return the ledger and the findings of a record as events."""
     findings = make_plain(record.to_json()["findings"])
     return [LedgerMeasured(record.id, dict(record.accounts)), FindingsMeasured(record.id, findings)]
 
 
 def find_start(record: Record) -> float:
-    """When the run started, in seconds since 1970; now, if the record does not say."""
+    """Return when the run started, in seconds since 1970; the present time if the record does not say."""
     try:
         return float(calendar.timegm(time.strptime(record.started, "%Y-%m-%dT%H:%M:%SZ")))
     except ValueError:

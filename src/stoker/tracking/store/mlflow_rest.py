@@ -1,4 +1,4 @@
-"""The part of MLflow's REST API that is about runs, with the standard library only."""
+"""The part of MLflow's REST API that deals with runs, using only the standard library."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ class MlflowServer:
             ) from None
 
     def experiments(self) -> Iterator[JsonObject]:
-        """All experiments that are not deleted."""
+        """Yield all experiments that are not deleted."""
         yield from _read_pages(
             "experiments", lambda **more: self.post("experiments/search", max_results=_PAGE, **more)
         )
 
     def runs(self, experiment: str) -> Iterator[JsonObject]:
-        """The runs of an experiment."""
+        """Yield the runs of an experiment."""
         body = {"experiment_ids": [experiment], "max_results": _PAGE}
         yield from _read_pages("runs", lambda **more: self.post("runs/search", **body, **more))
 
     def points(self, run: str, name: str) -> Iterator[JsonObject]:
-        """Everything a run logged under a name."""
+        """Yield everything that a run logged under a name."""
         query = {"run_id": run, "metric_key": name, "max_results": _PAGE_OF_POINTS}
         yield from _read_pages("metrics", lambda **more: self.get("metrics/get-history", **query, **more))
 
 
 def _read_pages(name: str, ask: Callable[..., JsonObject]) -> Iterator[JsonObject]:
-    """The items of all pages of an answer."""
+    """Yield the items of all pages of an answer."""
     page = ask()
     yield from page.get(name, [])
     while token := page.get("next_page_token"):
@@ -75,13 +75,13 @@ def _read_pages(name: str, ask: Callable[..., JsonObject]) -> Iterator[JsonObjec
 
 
 def parse_number(value: str | float) -> float:
-    """Parse a number of MLflow's, which writes NaN as a word and an infinity as the largest float."""
+    """Parse a number from MLflow, which writes NaN as a word and an infinity as the largest float."""
     number = float(value)
     return math.copysign(math.inf, number) if abs(number) >= 1.7976931348623157e308 else number
 
 
 def format_number(value: float) -> float | str:
-    """Convert a number to what MLflow's JSON takes."""
+    """Convert a number to a form that MLflow's JSON takes."""
     if math.isnan(value):
         return "NaN"
     return ("Infinity" if value > 0 else "-Infinity") if math.isinf(value) else value

@@ -1,4 +1,4 @@
-"""Opening a store: a fresh one gets its tables, an older one the tables it lacks. Many processes may do so at once."""
+"""Open a store: create the tables of a fresh one, add what an older one lacks. Many processes may do so at once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from stoker.tracking.store import migrations
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.connections import PATIENCE_S, Connection, PostgreSQL, SQLite
 
-# A store that has no version table has no tables at all.
+# A store without a version table has no tables at all.
 _HAS_VERSION = {
     migrations.SQLITE: "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'",
-    # Not `to_regclass`: it answers from a cache, which sees another process's tables only in a new transaction.
+    # `to_regclass` would answer from a cache, which sees another process's tables only in a new transaction.
     migrations.POSTGRESQL: (
         "SELECT 1 FROM pg_class WHERE relname = 'alembic_version' AND pg_table_is_visible(oid)"
     ),
@@ -18,11 +18,11 @@ _HAS_VERSION = {
 
 
 def connect(address: Address, patience_s: float = PATIENCE_S) -> Connection:
-    """Connect to a store with today's tables.
+    """Connect to a store, and bring its tables up to date.
 
     Raises:
-        StoreError: it cannot be opened now.
-        UsageError: a newer Stoker made it, or its driver is missing.
+        StoreError: the store cannot be opened now.
+        UsageError: a newer Stoker made the store, or its driver is missing.
     """
     connection: Connection
     if address.path is not None:
@@ -43,7 +43,7 @@ def _migrate(connection: Connection, address: Address) -> None:
         return
     with connection.transaction():
         connection.lock()
-        # Another process may have migrated it meanwhile.
+        # Another process may have migrated the store meanwhile.
         found = _read_version(connection)
         if found is not None and found not in versions:
             raise UsageError(
@@ -63,7 +63,8 @@ def _read_version(connection: Connection) -> str | None:
 
 def _run_script(connection: Connection, version: str) -> None:
     script = migrations.read_script(version, connection.dialect)
-    # SQLite's driver commits before it runs a script of several statements; one by one they stay in the transaction.
+    # SQLite's driver commits before it runs a script of several statements; run one by one, they stay in the
+    # transaction.
     split = migrations.split_statements(script) if connection.dialect == migrations.SQLITE else [script]
     for statement in split:
         connection.execute(statement)

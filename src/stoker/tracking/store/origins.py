@@ -1,4 +1,4 @@
-"""Which run trained a model in memory: noted when the model is trained, looked up when it is exported."""
+"""Remember which run trained a model in memory: noted when the model is trained, looked up when it is exported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Origin:
     store: Address
 
 
-# Ids only: a run may hold the data it was given.
+# Only ids are kept, as a run may hold the data it was given.
 _origins: WeakKeyDictionary[object, Origin] = WeakKeyDictionary()
 
 
@@ -28,5 +28,5 @@ def note_origin(model: object, run: TrackedRun) -> None:
 
 
 def find_origin(model: object) -> Origin | None:
-    """The last run that trained a model in this process, if one was kept."""
+    """Return the last run that trained a model in this process, if there was one."""
     return _origins.get(model)

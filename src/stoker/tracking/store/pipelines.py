@@ -1,8 +1,8 @@
-"""What a `tf.data` pipeline is made of: the tensors and files it starts from, its steps, and what its functions hold.
+"""The parts of a `tf.data` pipeline: the tensors and files it starts from, its steps, and what its functions hold.
 
-A pipeline has no content until it runs, but the same sources taken through the same steps are the same data. What it
-draws from elsewhere (a generator, Python called from the graph, a lookup table, an iterator) cannot be seen from
-outside, so such a pipeline is identified by its element spec only.
+A pipeline has no content until it runs, but the same sources taken through the same steps give the same data. Other
+inputs (a generator, Python called from the graph, a lookup table, an iterator) cannot be seen from outside, so a
+pipeline that has one is identified only by its element spec.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# What a part holds: files, or the value of a tensor.
+# The content of a part: files, or the value of a tensor.
 Content: TypeAlias = "Files | NDArray[np.generic] | bytes"
 
-# The graph does not show what these compute or read.
+# Operations whose computations or inputs the graph does not show.
 _UNSEEN = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless", "GeneratorDataset"})
-# Sources that their settings describe completely.
+# Sources that are fully described by their settings.
 _NUMBERS = ("_RangeDataset", "EpochKeys")
 _OPAQUE = ("resource", "variant")
 
 
 class UnseenError(Exception):
-    """Something in the pipeline cannot be seen from outside."""
+    """A part of the pipeline cannot be seen from outside."""
 
 
 def list_parts(dataset: Dataset) -> Iterator[tuple[str, Content | None]]:
-    """List the parts of a pipeline: names, each with an array, with `Files`, or with None if the name says it all.
+    """List the parts of a pipeline: names, each with an array, with `Files`, or with None if the name is enough.
 
     Raises:
-        UnseenError: its sources do not determine its content.
+        UnseenError: the pipeline's sources do not determine its content.
     """
     if not datasets.has_argument(dataset, "inputs"):
         raise UnseenError(_kind(dataset))  # a strategy has distributed it
     yield f"{_kind(dataset)} {dataset.element_spec}", None
     yield from _list_settings(dataset)
     inputs, tensors = datasets.inputs(dataset), list(datasets.argument(dataset, "tensors", ()))
-    names = datasets.argument(dataset, "filenames", None)  # of a reader: a dataset, or a tensor
+    names = datasets.argument(dataset, "filenames", None)  # of a reader; a dataset or a tensor
     if names is not None and not inputs:
         inputs, tensors = ([names], []) if hasattr(names, "element_spec") else ([], [names])
     if not inputs and not tensors and _kind(dataset) not in _NUMBERS:
@@ -62,7 +62,7 @@ def _kind(dataset: Dataset) -> str:
 
 
 def _list_settings(dataset: Dataset) -> Iterator[tuple[str, Content | None]]:
-    """Sizes, counts and seeds: numbers and scalar tensors that a step keeps."""
+    """List the sizes, counts and seeds of a step: the numbers and scalar tensors that it keeps."""
     for name, value in sorted(vars(dataset).items()):
         if isinstance(value, int):
             yield f"{name} {value!r}", None
@@ -73,10 +73,10 @@ def _list_settings(dataset: Dataset) -> Iterator[tuple[str, Content | None]]:
 
 
 def _list_operations(function: ConcreteFunction) -> Iterator[tuple[str, Content | None]]:
-    """A step's function: its operations, and what it captured.
+    """List a step's function: its operations, and what it captured.
 
-    Names and order depend on what was traced before, so operations are listed without them: which there are, not how
-    they are connected. The run also keeps the code, which says how.
+    Names and order depend on what was traced before, so they are left out: the list says which operations there are,
+    not how they are connected. The run also keeps the code, which shows that.
     """
     definition = function.graph.as_graph_def()
     bodies = [definition.node, *(one.node_def for one in definition.library.function)]
@@ -100,7 +100,7 @@ def _describe_body(body: Iterable[ProtoMessage]) -> str:
 
 
 def _describe_attribute(value: ProtoMessage) -> str:
-    """An attribute as text; a function without its name, because its body is listed."""
+    """Describe an attribute as text; a function without its name, because its body is listed."""
     return "function" if value.HasField("func") or value.list.func else str(value).strip()
 
 
@@ -126,7 +126,7 @@ class Files:
 
 
 def find_files(array: NDArray[np.generic] | bytes) -> Files | None:
-    """The files that an array of strings names, if every string names a file on this machine."""
+    """Return the files that an array of strings names, if every string names a file on this machine."""
     names = [array] if isinstance(array, bytes) else array.ravel().tolist() if array.dtype.hasobject else []
     if not names or not all(isinstance(one, bytes) for one in names):
         return None

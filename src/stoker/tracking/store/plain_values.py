@@ -1,4 +1,4 @@
-"""Values in the form that JSON and both databases can hold."""
+"""Convert values to forms that JSON and both databases can hold."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 import math
 from typing import Any, TypeAlias
 
-# An object in JSON, as `json.loads` gives it or `json.dumps` takes it.
+# A JSON object, as `json.loads` returns it and `json.dumps` takes it.
 JsonObject: TypeAlias = dict[str, Any]
 
 
 def dump_compact(value: object) -> str:
-    """Compact JSON, the same text for the same value; numbers that are not finite become words ("nan", "inf")."""
+    """Return compact JSON, the same for equal values; numbers that are not finite become words ("nan", "inf")."""
     return json.dumps(
         make_plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
@@ -29,7 +29,7 @@ def make_plain(value: object) -> Any:
         return {clean_text(str(name)): make_plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [make_plain(inner) for inner in value]
-    # A NumPy scalar knows the Python number it equals.
+    # A NumPy scalar can return the Python number that it equals.
     to_python = getattr(value, "item", None)
     if callable(to_python) and getattr(value, "shape", None) == ():
         return make_plain(to_python())

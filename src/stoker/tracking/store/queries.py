@@ -1,4 +1,4 @@
-"""Reading runs back from the store. Lists never touch the points."""
+"""Read runs back from the store. Lists never touch the points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from stoker.tracking.store.plain_values import JsonObject
 from stoker.tracking.store.record_files import describe_matches
 from stoker.tracking.store.schema import ArtifactLink, AuditRow, RunRow, SeriesRow
 
-# A running run reports every ten seconds; after this long without a report, it was killed.
+# A running run reports every ten seconds; after this long without a report, it must have been killed.
 LOST_AFTER_S = 60.0
 LOST = "lost"
 # SQLite takes about 32,000 parameters in one statement.
@@ -33,7 +33,7 @@ _LINKS = (
 
 @dataclass(frozen=True, slots=True)
 class LinePrice:
-    """What a line of a file has cost in all runs, as one kind of finding."""
+    """What a line of a file has cost in all runs, by one kind of finding."""
 
     file: str
     line: int
@@ -60,11 +60,11 @@ class Reader:
         return self._connection.execute(statement, parameters)
 
     def run(self, run: str) -> RunRow:
-        """One run by its id, with every column."""
+        """Return a run by its id, with every column."""
         return self._read_runs(schema.RUN_COLUMNS, (run,))[0]
 
     def runs(self, *ids: str) -> list[RunRow]:
-        """These runs, or all, newest first, without the columns that a list does not show."""
+        """Return these runs, or all, newest first, without the columns that a list does not show."""
         return self._read_runs(schema.LISTED_COLUMNS, ids)
 
     def _read_runs(self, columns: Sequence[str], ids: Sequence[str]) -> list[RunRow]:
@@ -98,7 +98,7 @@ class Reader:
         return list(found.values())
 
     def resolve(self, run: str | None) -> str:
-        """The id of the run that starts with this text; of the newest run if None.
+        """Return the id of the run that starts with this text; of the newest run if None.
 
         Raises:
             RecordError: no run has such an id, or several do.
@@ -119,7 +119,7 @@ class Reader:
         return str(rows[0][0])
 
     def points(self, run: str, name: str) -> list[tuple[int, float, float]]:
-        """A series as (step, time, value), in the order of logging."""
+        """Return a series as (step, time, value), in the order of logging."""
         return _to_points(
             self.select(
                 "SELECT p.step, p.time, p.value FROM points p JOIN series s ON s.id = p.series "
@@ -129,7 +129,7 @@ class Reader:
         )
 
     def thin_points(self, run: str, name: str, most: int) -> list[tuple[int, float, float]]:
-        """Like `points`, thinned in SQL to about `most`, at least 2: the lowest and highest value of each stretch."""
+        """Like `points`, thinned in SQL to about `most` (at least 2): the lowest and highest value of each stretch."""
         most = max(2, most)
         found = self.select("SELECT id, count FROM series WHERE run = ? AND name = ?", (run, name))
         if not found or found[0][1] <= most:
@@ -148,22 +148,22 @@ class Reader:
         )
 
     def ledger(self, run: str) -> dict[str, float]:
-        """Seconds by account, largest first."""
+        """Return the seconds by account, largest first."""
         rows = self.select("SELECT account, seconds FROM ledger WHERE run = ? ORDER BY seconds DESC", (run,))
         return {str(account): float(seconds) for account, seconds in rows}
 
     def findings(self, run: str) -> list[JsonObject]:
-        """Findings as the record has them, costliest first."""
+        """Return the findings as the record has them, costliest first."""
         rows = self.select("SELECT finding FROM findings WHERE run = ? ORDER BY n", (run,))
         return [json.loads(text) for (text,) in rows]
 
     def first_findings(self) -> dict[str, str]:
-        """The costliest finding of each run, in a few words."""
+        """Return the costliest finding of each run, in a few words."""
         rows = self.select("SELECT run, kind, file, line FROM findings WHERE n = 0")
         return {run: f"{kind} {file}:{line}" for run, kind, file, line in rows}
 
     def prices(self) -> list[LinePrice]:
-        """What each line of each file has cost in all runs, costliest first."""
+        """Return what each line of each file has cost in all runs, costliest first."""
         rows = self.select(
             "SELECT file, line, kind, sum(coalesce(lost_s, seconds, 0.0)) AS lost, count(DISTINCT run), max(run), "
             "max(speedup) FROM findings GROUP BY file, line, kind ORDER BY lost DESC LIMIT 500"
@@ -171,12 +171,12 @@ class Reader:
         return [LinePrice(*row) for row in rows]
 
     def children(self, run: str, most: int) -> list[str]:
-        """The first runs inside a run, oldest first."""
+        """Return the first runs inside a run, oldest first."""
         rows = self.select("SELECT id FROM runs WHERE parent = ? ORDER BY started LIMIT ?", (run, most))
         return [str(child) for (child,) in rows]
 
     def pulse(self, run: str | None = None) -> JsonObject:
-        """A few numbers that change whenever something is written about a run, or about any."""
+        """Return a few numbers that change whenever something is written about a run, or about any run."""
         if run is None:
             about = self.select("SELECT count(*), max(seen), max(ended) FROM runs")
             counts = self.select("SELECT count(*), sum(count) FROM series")
@@ -186,14 +186,14 @@ class Reader:
         return {"run": list(about[0]) if about else None, "points": [int(one or 0) for one in counts[0]]}
 
     def artifacts(self, run: str | None = None) -> list[ArtifactLink]:
-        """What a run, or every run, uses and makes."""
+        """Return what a run, or every run, uses and makes."""
         where, parameters = ("", ()) if run is None else (" WHERE l.run = ?", (run,))
         return [
             ArtifactLink(*row) for row in self.select(f"{_LINKS}{where} ORDER BY a.id, l.run", parameters)
         ]
 
     def links(self, *, runs: Collection[str] = (), artifacts: Collection[int] = ()) -> Iterator[ArtifactLink]:
-        """Like `artifacts`, for these runs and these artifacts."""
+        """Like `artifacts`, but for these runs and these artifacts."""
         for column, wanted in (("run", list(runs)), ("artifact", list(artifacts))):
             for start in range(0, len(wanted), _MOST_PARAMETERS):
                 some = wanted[start : start + _MOST_PARAMETERS]
@@ -201,12 +201,12 @@ class Reader:
                 yield from (ArtifactLink(*row) for row in rows)
 
     def audit_head(self) -> tuple[int, str] | None:
-        """The number and hash of the audit's last row; None if the audit is empty."""
+        """Return the number and hash of the audit's last row; None if the audit is empty."""
         rows = self.select("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
         return (int(rows[0][0]), str(rows[0][1])) if rows else None
 
     def audit(self) -> Iterator[AuditRow]:
-        """The audit, oldest row first."""
+        """Yield the audit, oldest row first."""
         query = f"SELECT {', '.join(schema.AUDIT_COLUMNS)} FROM audit"
         rows = self.select(f"{query} ORDER BY seq LIMIT {_AUDIT_BLOCK}")
         while rows:
@@ -216,10 +216,10 @@ class Reader:
 
 @contextmanager
 def open_reader(address: Address, *, adopt: bool = True) -> Iterator[Reader]:
-    """Open a store for reading, migrated if need be; by default, spools left behind are written to it first.
+    """Open a store for reading, migrated if needed. By default, spools left behind are written to it first.
 
     Raises:
-        StoreError: it cannot be read.
+        StoreError: the store cannot be read.
     """
     connection = opening.connect(address)
     try:
@@ -236,7 +236,7 @@ def _make_placeholders(values: Collection[object]) -> str:
 
 
 def _load_json(text: str, name: str) -> object:
-    """The JSON of a column; empty if somebody has put something else there."""
+    """Return the JSON of a column; empty if somebody has put something else there."""
     try:
         value = json.loads(text)
     except (ValueError, TypeError, RecursionError):
@@ -251,5 +251,5 @@ def _to_points(rows: list[Row]) -> list[tuple[int, float, float]]:
 
 
 def _to_float(value: object) -> float:
-    """A logged value: NULL is NaN, and so is text that somebody has put there."""
+    """Return a logged value: NULL is NaN, and so is text that somebody has put there."""
     return float(value) if isinstance(value, int | float) else math.nan

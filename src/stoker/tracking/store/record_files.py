@@ -1,4 +1,4 @@
-"""Records as files, `.stoker/runs/<id>.json`; a file is replaced as a whole, so a reader never sees half a record."""
+"""Records as files, `.stoker/runs/<id>.json`. A file is replaced as a whole, so a reader never sees half a record."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from stoker.files import RUNS, make_private_directory, open_private, tighten, wr
 from stoker.records import SCHEMA, Damaged, ProfilerWindow, Record, plain
 
 DIRECTORY = RUNS
-# The suffix of the id of a job's own record, beside those of its workers.
+# The suffix of the id of a job's own record, stored beside those of its workers.
 OF_JOB = "-job"
-# An id becomes a file name: no separators, no hidden files, nothing that leads elsewhere.
+# An id becomes a file name, so it must have no separators, not be hidden, and not lead elsewhere.
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
 
@@ -33,7 +33,7 @@ def is_id(text: str) -> bool:
 
 
 def path_of(run_id: str, directory: Path = DIRECTORY) -> Path:
-    """The path of a run's record.
+    """Return the path of a run's record.
 
     Raises:
         RecordError: this cannot be the id of a run.
@@ -57,7 +57,7 @@ def prepare(directory: Path = DIRECTORY) -> None:
 
 
 def write(record: Record, path: Path) -> None:
-    """Write a record, all or nothing, and make its directory again if the program has deleted it."""
+    """Write a record completely or not at all; make its directory again if the program has deleted it."""
     text = json.dumps(record.to_json())
     try:
         write_atomically(path, text, private=True)
@@ -70,7 +70,7 @@ def read(path: Path) -> Record:
     """Read a record.
 
     Raises:
-        RecordError: it is missing, damaged, or from a newer Stoker.
+        RecordError: the record is missing, damaged, or from a newer Stoker.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -90,12 +90,12 @@ def read(path: Path) -> Record:
 
 
 def events_path_of(path: Path) -> Path:
-    """The path of a run's profiler events, beside its record."""
+    """Return the path of a run's profiler events, beside its record."""
     return path.with_name(path.name.removesuffix(".json") + ".events.gz")
 
 
 def steps_path_of(path: Path) -> Path:
-    """The path of the steps that `stoker run --keep-step` keeps, beside the run's record."""
+    """Return the path of the steps that `stoker run --keep-step` keeps, beside the run's record."""
     return path.with_name(path.name.removesuffix(".json") + ".steps.zip")
 
 
@@ -109,24 +109,24 @@ def append_events(windows: list[ProfilerWindow], path: Path) -> None:
 
 
 def read_events(path: Path) -> list[ProfilerWindow]:
-    """Read the profiler events of a record, up to the first damaged line; none if there are none."""
+    """Read the profiler events of a record, up to the first damaged line; an empty list if there are none."""
     windows: list[ProfilerWindow] = []
     try:
         with gzip.open(events_path_of(path), "rt", encoding="utf-8") as lines:
             windows.extend(ProfilerWindow.from_json(json.loads(line)) for line in lines)
     except (OSError, EOFError, ValueError, zlib.error):
-        # A program that was killed leaves half a line; what comes before it is good.
+        # A killed program leaves half a line; everything before it is good.
         return windows
     return windows
 
 
 def ids(directory: Path = DIRECTORY) -> list[str]:
-    """The ids of all records, oldest first."""
+    """Return the ids of all records, oldest first."""
     return sorted(path.stem for path in directory.glob("*.json") if is_id(path.stem) and path.is_file())
 
 
 def describe_matches(text: str, count: int) -> str:
-    """What is wrong if this text, which should name one run, names none or several."""
+    """Say what is wrong if this text, which should name one run, names none or several."""
     return f"{count} runs whose ids begin with {text!r}" if count else f"no run with id {text!r}"
 
 

@@ -1,10 +1,10 @@
-"""The rows of the store's tables, a dataclass each; its fields are the table's columns, in order.
+"""The rows of the store's tables: a dataclass for each, whose fields are the table's columns, in order.
 
-`migrations` makes the tables, and a test compares the two. To add a column to `runs`: one field in `RunRow`, and a
+`migrations` makes the tables, and a test compares the two. To add a column to `runs`, add a field to `RunRow` and a
 migration. SQL elsewhere takes its column names from here.
 
 SQLite cannot hold NaN, so a NaN is NULL in `points.value`, and in `series.last` where `count` > 0. Infinities are
-stored as such. Times are seconds since 1970. Columns that hold JSON are text, which both databases can look into.
+stored as such. Times are seconds since 1970. Columns that hold JSON are text, which both databases can query.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-# Part of the digest that seals a run in the audit. Seals are never recomputed, so a new column must not be sealed.
+# The column is part of the digest that seals a run in the audit. Seals are never recomputed, so no new column may be
+# sealed.
 _SEALED = {"sealed": True}
-# Left out of lists, because it may be large; None there.
+# Lists leave the column out, where it is None, because it may be large.
 _UNLISTED = {"unlisted": True}
 
 
@@ -49,7 +50,7 @@ class RunRow:
     state: str = field(metadata=_SEALED)
     error: str | None = field(metadata=_SEALED)
     exit_code: int | None = field(metadata=_SEALED)
-    # The run around this one.
+    # The run that contains this one.
     parent: str | None = field(metadata=_SEALED)
     worker: int | None = field(metadata=_SEALED)
     started: float = field(metadata=_SEALED)
@@ -60,7 +61,7 @@ class RunRow:
     wall_s: float | None = field(metadata=_SEALED)
     steps_per_s: float | None = field(metadata=_SEALED)
     examples_per_s: float | None = field(metadata=_SEALED)
-    # The row of the audit that tells of the run's start.
+    # The audit's row about the run's start.
     audit_seq: int | None
     series: dict[str, SeriesRow] = field(default_factory=dict)
 
@@ -71,13 +72,13 @@ class RunRow:
         return None if end is None else max(0.0, float(end) - float(self.started))
 
     def to_dict(self) -> dict[str, object]:
-        """Everything about the run, as plain values."""
+        """Return everything about the run, as plain values."""
         return {**asdict(self), "seconds": self.seconds}
 
 
 _COLUMNS = [one for one in fields(RunRow) if one.name != "series"]
 RUN_COLUMNS = tuple(one.name for one in _COLUMNS)
-# What events may set: the id comes with each event, and `audit_seq` from the audit.
+# The columns that events may set: the id comes with each event, and `audit_seq` from the audit.
 WRITTEN_COLUMNS = tuple(name for name in RUN_COLUMNS if name not in ("id", "audit_seq"))
 LISTED_COLUMNS = tuple(one.name for one in _COLUMNS if "unlisted" not in one.metadata)
 SEALED_COLUMNS = tuple(one.name for one in _COLUMNS if "sealed" in one.metadata)
@@ -91,12 +92,12 @@ class ArtifactLink:
     """A row of `artifacts`, with the run that uses or makes it (from `links`)."""
 
     id: int
-    # Of the content; see `fingerprints`.
+    # The hash of the content; see `fingerprints`.
     hash: str
     kind: str
     name: str
     size: int | None
-    # Absolute; empty for what was only in memory.
+    # An absolute path; empty if the artifact was only in memory.
     path: str
     time: float
     run: str

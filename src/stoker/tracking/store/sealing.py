@@ -1,11 +1,11 @@
 """Seals: digests of a run as it was when it ended, for the audit.
 
-When a batch leaves a run ended, the audit gets a row "run sealed" with a digest of each part of the run: its row
-(parameters, state, ...), its values, its ledger and its findings. A later batch, such as that of a late worker, adds
-another. Links to artifacts have audit rows of their own.
+After a batch that ends a run or changes an ended one, the audit gets a row "run sealed" with a digest of each part of
+the run: its row (parameters, state, ...), its values, its ledger and its findings. So a later batch, such as that of a
+late worker, adds another seal. Links to artifacts have audit rows of their own.
 
-Points are hashed as they are written, column by column, so sealing costs the same however many there are. If another
-process has written some of them, they are read back once.
+Points are hashed as they are written, column by column, so the cost of sealing does not depend on their number. If
+another process has written some of them, they are read back once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _BLOCK = 20_000
 
 @dataclass
 class _Stream:
-    """The points of a series so far: a hash of the steps, one of the times, one of the values."""
+    """The points of a series so far: a hash of the steps, one of the times, and one of the values."""
 
     count: int = 0
     hashes: tuple[hashlib._Hash, ...] = field(
@@ -57,7 +57,7 @@ class _Stream:
 
 
 class Streams:
-    """The series that this process appends to, hashed as it does."""
+    """The series to which this process appends, hashed as it does so."""
 
     def __init__(self) -> None:
         self._streams: dict[int, _Stream] = {}
@@ -76,11 +76,11 @@ class Streams:
             self._streams.pop(series, None)
 
     def clear(self) -> None:
-        """Forget everything, because what was appended may not be in the store."""
+        """Forget everything, because the appended points may not be in the store."""
         self._streams.clear()
 
     def take(self, series: int, count: int) -> str | None:
-        """Return the digest of a series with this many points and forget it; None if it is not known."""
+        """Return the digest of a series with this many points, and forget it; None if it is unknown."""
         stream = self._streams.pop(series, None)
         return None if stream is None or stream.count != count else stream.digest()
 

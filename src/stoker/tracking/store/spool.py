@@ -1,8 +1,8 @@
 """Spool files: batches that wait while the store cannot be written, one per line, in the order they were made.
 
 The process that appends to a file holds a lock on it, which the system releases however that process ends. So a file
-without a lock is an orphan, and whoever opens the store next writes its batches, each of them once. A damaged line is
-moved to a file beside the spool, so that it does not block the others.
+without a lock is an orphan, and the next process that opens the store writes its batches, each of them once. A damaged
+line is moved to a file beside the spool, so that it does not block the others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OURS: set[Path] = set()
 
 
 def list_directories(address: Address) -> list[Path]:
-    """Where spool files may be: beside the store, or with the user's own files if that place is not writable."""
+    """List where spool files may be: beside the store, or with the user's own files if that place is not writable."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     return [address.home / "spool", Path(state) / "stoker" / "spool"]
 
@@ -34,7 +34,7 @@ class Spool:
     def __init__(self, address: Address, writer: str) -> None:
         self._name = f"{address.mark}-{writer}.jsonl"
         self._places = list_directories(address)
-        # A second file is used when the first cannot take more.
+        # A second file is used if the first cannot take more.
         self._files: list[SpoolFile] = []
 
     def __bool__(self) -> bool:
@@ -47,7 +47,7 @@ class Spool:
         """Add a batch; it is on the disk when this returns.
 
         Raises:
-            OSError: it could not be added, and the spool is unchanged.
+            OSError: the batch could not be added, and the spool is unchanged.
         """
         text = encode_batch(batch)
         problem: OSError | None = None
@@ -83,7 +83,7 @@ class Spool:
         return self._files
 
     def batches(self) -> Iterator[Batch]:
-        """All batches that are not damaged, oldest first."""
+        """Yield all batches that are not damaged, oldest first."""
         for file in self._files:
             for line in file.read_lines():
                 with suppress(DamagedBatchError):
@@ -96,13 +96,13 @@ class Spool:
         self._files = []
 
     def release(self) -> None:
-        """Leave the files for whoever opens the store next."""
+        """Leave the files for the next process that opens the store."""
         for file in self._files:
             file.close()
         self._files = []
 
     def forget(self) -> None:
-        """Drop the files without touching them: in a forked child, they are the parent's."""
+        """Drop the files without touching them, because in a forked child they belong to the parent."""
         self._files = []
 
 
@@ -110,12 +110,12 @@ class SpoolFile:
     """A file of batches, locked by this process until it is closed.
 
     Raises:
-        OSError: it cannot be opened, or another process holds its lock.
+        OSError: the file cannot be opened, or another process holds its lock.
     """
 
     def __init__(self, path: Path, mode: str) -> None:
         self.path = path
-        # Unbuffered: what the disk does not take must not be written again when the file is closed.
+        # The file is unbuffered: data that the disk does not take must not be written again when the file is closed.
         self._file = FileIO(path, mode, opener=open_private)
         tighten(path)
         try:
@@ -131,7 +131,7 @@ class SpoolFile:
         rest = memoryview(text.encode("ascii") + b"\n")
         length = self._length + len(rest)
         try:
-            # A full disk takes a part, and reports an error only at the next attempt.
+            # A full disk takes a part of the data, and reports an error only at the next attempt.
             while rest:
                 rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
@@ -142,13 +142,13 @@ class SpoolFile:
         self._length = length
 
     def read_lines(self) -> list[bytes]:
-        """The lines, oldest first. A last line that is cut off is left out: its event was never confirmed."""
+        """Return the lines, oldest first. A last line that is cut off is left out: its event was never confirmed."""
         self._file.seek(0)
         *lines, _ = self._file.readall().split(b"\n")
         return lines
 
     def quarantine(self, line: bytes) -> Path:
-        """Append a line that the store cannot take to a file beside this one; it is on the disk when this returns.
+        """Append a line that the store cannot take to a file beside this one. It is on the disk when this returns.
 
         Raises:
             OSError: that file cannot be written.

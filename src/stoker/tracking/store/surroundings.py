@@ -1,6 +1,6 @@
-"""What a run depends on apart from its data: program, commit and uncommitted changes, versions, machine, optimizer.
+"""What a run depends on besides its data: program, commit and uncommitted changes, versions, machine, optimizer.
 
-What belongs to the process is found once, without importing anything that the program has not imported.
+Facts about the process are found once, without importing anything that the program has not imported.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _GIT_S = 10
 
 
 def find_program() -> tuple[str, list[str]]:
-    """The running program and its arguments."""
+    """Return the running program and its arguments."""
     return Path(sys.argv[0]).name or "python", list(sys.argv[1:])
 
 
 @cache
 def find_versions() -> dict[str, str]:
-    """The versions of Stoker, of Python, and of TensorFlow, Keras and NumPy if the program has imported them."""
+    """Return the versions of Stoker, of Python, and of TensorFlow, Keras and NumPy if the program has imported them."""
     found = {"stoker": __version__, "python": platform.python_version()}
     for name, distributions in _PACKAGES.items():
         for distribution in distributions if name in sys.modules else ():
@@ -42,7 +42,7 @@ def find_versions() -> dict[str, str]:
 
 @cache
 def describe_machine() -> dict[str, object]:
-    """The host, its processors and its memory."""
+    """Describe the host, its processors and its memory."""
     return {
         "host": platform.node(),
         "system": f"{platform.system()} {platform.release()}",
@@ -54,7 +54,7 @@ def describe_machine() -> dict[str, object]:
 
 @cache
 def describe_code() -> dict[str, str | None]:
-    """`git_commit` and `git_diff` of the current directory; both None outside of a repository."""
+    """Return `git_commit` and `git_diff` of the current directory; both are None outside of a repository."""
     commit = _run_git("rev-parse", "HEAD")
     diff = _run_git("diff", "HEAD", "--no-ext-diff", "--no-color") if commit else None
     if diff is not None and len(diff) > _LONGEST_DIFF:
@@ -63,7 +63,7 @@ def describe_code() -> dict[str, str | None]:
 
 
 def describe_optimizer(model: object) -> dict[str, object]:
-    """The name and learning rate of a Keras model's optimizer, which costs one read; {} without an optimizer."""
+    """Return the name and learning rate of a Keras model's optimizer, which costs one read; {} without an optimizer."""
     optimizer = getattr(model, "optimizer", None)
     if optimizer is None:
         return {}

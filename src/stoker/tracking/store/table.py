@@ -81,16 +81,16 @@ def select_rows(
     """Select the rows for which all conditions hold, and sort them.
 
     Raises:
-        UsageError: a condition cannot be read, or no row has the column of a condition or the one to sort by.
+        UsageError: a condition cannot be read, or no row has the column of a condition or the column to sort by.
     """
     rows, name, texts = list(rows), sort.removeprefix("-"), list(where)
     conditions = [_parse_condition(text) for text in texts]
     known = {one for row in rows for one in _list_names(row)}
     if rows and name not in known:
         raise UsageError(f"no run has {name!r} to sort by{suggest(name, sorted(known))}")
-    # Every run of the store has these, though a record that is not in the store may lack some.
+    # Every run of the store has these columns, though a record that is not in the store may lack some.
     known |= {*_COLUMNS, *_FIGURES, *_FOUND}
-    # What no run has is different from any value.
+    # A column that no run has differs from any value.
     unknown = [asked for asked, sign, _ in map(_split, texts) if sign != "!=" and asked not in known]
     if rows and unknown:
         raise UsageError(
@@ -104,7 +104,7 @@ def select_rows(
 
 
 def nest_rows(rows: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
-    """Put each run behind the run around it, oldest first, and say how deep it is inside; the others stay in order."""
+    """Put each run behind the run that contains it, oldest first, with its depth; the others stay in order."""
     known = {row["id"] for row in rows}
     inside: dict[object, list[JsonObject]] = {}
     for row in rows:
@@ -118,17 +118,17 @@ def nest_rows(rows: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
         # The newest is pushed first, so the oldest comes out first.
         for child in sorted(inside.pop(row["id"], []), key=lambda one: float(one["started"]), reverse=True):
             waiting.append((depth + 1, child))
-    # Runs that name each other as parents are in nobody else's.
+    # Runs that name each other as parents are inside no other run.
     return nested + [(0, row) for left in inside.values() for row in left]
 
 
 def _list_names(row: JsonObject) -> set[str]:
-    """The names that `find_value` knows in a row."""
+    """Return the names that `find_value` knows in a row."""
     return {*row, *(name.partition(".")[2] for name in row if name.startswith(("metrics.", "params.")))}
 
 
 def find_value(row: JsonObject, name: str) -> object:
-    """The value of a column; `loss` means `metrics.loss`, or else `params.loss`."""
+    """Return the value of a column; `loss` means `metrics.loss`, or else `params.loss`."""
     for full in (name, f"metrics.{name}", f"params.{name}"):
         if full in row:
             return row[full]
@@ -155,7 +155,7 @@ def _parse_condition(text: str) -> Callable[[JsonObject], bool]:
 
 
 def _split(text: str) -> tuple[str, str, str]:
-    """Split a condition into name, sign and value, in linear time: links from anybody may contain conditions."""
+    """Split a condition into name, sign and value, in linear time, as anybody's link may contain conditions."""
     start = next((place for place, letter in enumerate(text) if letter in "=!<>~"), len(text))
     sign = next((mark for mark in (text[start : start + 2], text[start : start + 1]) if mark in _SIGNS), "")
     name, value = text[:start].strip(), text[start + len(sign) :].strip()

@@ -5,7 +5,7 @@
             run.log(step, loss=loss)
         run.artifact("model.keras", kind="model")
 
-What is logged goes to the writer's queue. A call takes about a microsecond, and nothing here waits for the store.
+Logged values go to the writer's queue. A call takes about a microsecond, and nothing here waits for the store.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stoker.tracking.store.plain_values import clean_text, make_plain
 from stoker.tracking.store.record_files import is_id, new_id
 from stoker.tracking.store.writer import StoreWriter, writer_for
 
-# What Keras gives a callback: numbers, arrays of one, and dictionaries of those.
+# The logs that Keras gives a callback: numbers, arrays of one number, and dictionaries of those.
 Logs: TypeAlias = Mapping[str, Any]
 _make_tuple = tuple.__new__
 # Both databases hold steps in 64 bits.
@@ -54,7 +54,7 @@ def track(
 
 
 def current_run() -> TrackedRun | None:
-    """The run whose `with` block is executing."""
+    """Return the run whose `with` block is executing."""
     return _current.get()
 
 
@@ -80,7 +80,7 @@ class TrackedRun:
         self.kind = kind
         self._writer = None if store is None else writer_for(store)
         self._params = make_plain(dict(params))
-        # The last step of which a record's values were logged.
+        # The last step whose values a record has logged.
         self.logged_step = 0
         self._ended = False
         self._reading: list[_Once] = []
@@ -138,7 +138,7 @@ class TrackedRun:
             step = _to_step(step)
         if self._ended or (to := self._writer) is None:
             return
-        # As `ValuesLogged(...)`, at a third of the cost: this line runs for every step of every loop.
+        # This equals `ValuesLogged(...)` at a third of the cost: this line runs for every step of every loop.
         to.queue.append(_make_tuple(ValuesLogged, (self.id, step, time.time(), named)))
         if not to.started:
             to.start()
@@ -191,13 +191,13 @@ class TrackedRun:
         return found.hash
 
     def finish(self, state: str = "finished", *, error: str | None = None, **columns: Any) -> None:
-        """End the run; what is logged afterwards is not kept."""
+        """End the run. Anything logged afterwards is not kept."""
         if self._ended:
             return
         self._ended = True
         if self._writer is None:
             return
-        # Once this returns, the program may change the data.
+        # Once this method returns, the program may change the data.
         for once in self._reading:
             once()
         self._writer.open_runs.pop(self.id, None)
@@ -206,7 +206,7 @@ class TrackedRun:
             RunChanged(self.id, {"state": state, "error": error, "ended": now, "seen": now, **columns}),
             audit.note(audit.ENDED, self.id, {"state": state, "error": error}),
         ]
-        # Queued behind the events that are made late, because a run must not change after its end.
+        # This is queued behind the events that are made later, because a run must not change after its end.
         self._writer.put_later(lambda: ended)
 
     def flush(self, timeout_s: float | None = None) -> None:
@@ -232,7 +232,7 @@ class TrackedRun:
 
 
 class _Once:
-    """Events that are made once, by whichever thread asks first."""
+    """Events that are made only once, by the thread that asks first."""
 
     def __init__(self, make: Callable[[], list[Event]]) -> None:
         self._make: Callable[[], list[Event]] | None = make
@@ -242,7 +242,7 @@ class _Once:
     def __call__(self) -> list[Event]:
         with self._lock:
             if self._make is not None:
-                # Dropped first: it holds the data, which must not live as long as the run, whatever happens.
+                # Drop the function first: it holds the data, which must not live as long as the run, whatever happens.
                 make, self._make = self._make, None
                 try:
                     self._made = make()
@@ -252,7 +252,7 @@ class _Once:
 
 
 def scalars(logs: Logs) -> dict[str, float]:
-    """The single numbers in Keras' logs; those in an inner dict get names such as `outer/inner`."""
+    """Return the single numbers in Keras' logs. Those in an inner dict get names such as `outer/inner`."""
     found: dict[str, float] = {}
     for name, value in logs.items():
         if isinstance(value, Mapping):
@@ -271,13 +271,13 @@ def _judge(error: BaseException | None) -> tuple[str, str | None]:
 
 
 def _find_parent() -> str | None:
-    """The run around this one: a `with stoker.track(...)` block, or the `stoker run` that runs the program."""
+    """Return the run that contains this one: a `with stoker.track(...)` block, or the `stoker run` of the program."""
     tracked = current_run()
     return inherited.run if tracked is None else tracked.id or None
 
 
 def _find_worker() -> int | None:
-    """Which process of a distributed run this is."""
+    """Return which process of a distributed run this is."""
     try:
         return int(json.loads(os.environ["TF_CONFIG"])["task"]["index"])
     except (KeyError, ValueError, TypeError):

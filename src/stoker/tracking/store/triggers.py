@@ -1,4 +1,4 @@
-"""Checking the triggers that protect the audit: all of them must be there, unchanged, and no others."""
+"""Check the triggers that protect the audit: all of them must be there, unchanged, and no others."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from stoker.tracking.store import migrations
 from stoker.tracking.store.queries import Reader
 
 _POSTGRESQL = "audit_no_change"
-# Enabled for every session, not only for replication.
+# The trigger is enabled for every session, not only for replication.
 _ENABLED = ("O", "A")
 # pg_trigger's bits for BEFORE, DELETE, UPDATE and TRUNCATE, for each statement.
 _WHEN = 2 + 8 + 16 + 32
 
 
 def find_problems(reader: Reader) -> Iterator[str]:
-    """What is wrong with the triggers, one sentence each."""
+    """Yield what is wrong with the triggers, one sentence each."""
     is_sqlite = reader.dialect == migrations.SQLITE
     yield from _check_sqlite(reader) if is_sqlite else _check_postgresql(reader)
 
@@ -70,5 +70,5 @@ def _to_text(value: object) -> str:
 
 
 def _fold_white_space(text: str) -> str:
-    """The text with white space folded."""
+    """Return the text with each stretch of white space as one space."""
     return " ".join(text.split()).rstrip("; ")

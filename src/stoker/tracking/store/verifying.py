@@ -1,8 +1,8 @@
 """`stoker runs verify`: check the audit's chain, everything it mentions, and the content of every artifact.
 
-It finds rows that were changed, or are missing in the middle or at the end; a chain without a head that was kept; runs
-and links that are in the audit but not in the store, or the other way round; runs that differ from their seal; triggers
-that are missing; and files that are gone or were replaced.
+It finds rows that were changed, or are missing in the middle or at the end; a chain that lacks a kept head; runs and
+links that are in the audit but not in the store, or the other way round; runs that differ from their seal; missing
+triggers; and files that are gone or were replaced.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from stoker.tracking.store.heads import Head
 from stoker.tracking.store.queries import Reader, open_reader
 from stoker.tracking.store.schema import ArtifactLink, AuditRow
 
-# A link as the audit tells of it: run, relation, hash, kind, path.
+# A link as the audit describes it: run, relation, hash, kind, path.
 LinkKey: TypeAlias = tuple[object, ...]
 _KEY_DETAILS = ("relation", "hash", "kind", "path")
 
 
 @dataclass(frozen=True)
 class Anchor:
-    """A head from elsewhere and its source; `trusted` is the public key that must have signed it, if any."""
+    """A head from elsewhere, and its source. `trusted` is the public key that must have signed it, if any."""
 
     head: Head
     source: str
@@ -68,11 +68,11 @@ class _Seal:
 class _AuditSummary:
     """What the store must hold according to the audit."""
 
-    # The hashes of the rows that heads name.
+    # The hashes of the rows that the heads name.
     hashes: dict[int, str | None]
     started: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
-    # The last row about each link, by run.
+    # By run, the last row about each link.
     links: dict[str, dict[LinkKey, int]] = field(default_factory=dict)
     # Each run's final state, and its last seal.
     states: dict[str, object] = field(default_factory=dict)
@@ -85,13 +85,13 @@ class _AuditSummary:
 
 
 def verify(address: Address, anchor: Anchor | None = None) -> Verification:
-    """Check the audit of a store and everything it mentions; with an `anchor`, the chain must contain that head.
+    """Check the audit of a store and everything it mentions. With an `anchor`, the chain must contain that head.
 
     Raises:
         StoreError: the store cannot be read.
         SigningError: the anchor's key cannot be used.
     """
-    # Read before the store, because writers add rows first and replace the head afterwards.
+    # This is read before the store, because writers add rows first and replace the head afterwards.
     kept = read_kept_head(address)
     heads = [one for one in (kept, anchor.head if anchor else None) if one is not None]
     notes: list[str] = []
@@ -192,7 +192,7 @@ def _check_heads(
 
 
 def _check_since(seq: int, source: str, told: _AuditSummary, notes: list[str]) -> Iterator[str]:
-    """Check that the rows after a head leave alone what was sealed before it."""
+    """Check that the rows after a head do not change anything that was sealed before it."""
     for run, old, new in told.resealed:
         if old.seq <= seq < new.seq:
             yield f"run {run}: {source} has seen it sealed (row {old.seq}); row {new.seq} seals other content"
@@ -240,9 +240,9 @@ def _check_links(links: list[ArtifactLink], known: dict[LinkKey, int]) -> Iterat
 
 
 def _find_newest(links: list[ArtifactLink], known: dict[LinkKey, int]) -> list[ArtifactLink]:
-    """For each path, the link that should describe its content now: a run may replace what an earlier one made.
+    """For each path, return the link that should describe its content now: a run may replace an earlier run's file.
 
-    The order is that of the audit, because clocks go wrong.
+    The order is that of the audit, because clocks may be wrong.
     """
     newest: dict[str, tuple[int, ArtifactLink]] = {}
     for link in links:

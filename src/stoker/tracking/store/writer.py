@@ -1,12 +1,12 @@
-"""The writer's thread: callers append events to a queue, which costs them nothing; the thread commits them in batches.
+"""The writer's thread. Callers append events to a queue at almost no cost; the thread commits them in batches.
 
     writer = writer_for(address)
     writer.put(event)       # from any thread
     writer.flush()          # until everything is committed, or waits in the spool
 
 Every half second, the queue becomes a batch. While the store is locked, full, read-only, gone or slow, batches go to
-the spool in order, and one warning says so. What waits is written when the store is back, by this process or by the
-next one that opens the store.
+the spool in order, and one warning says so. The waiting batches are written when the store is back, by this process or
+by the next one that opens the store.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from stoker.tracking.store.delivery import Delivery
 from stoker.tracking.store.events import Event, RunChanged, RunsSeen, redact
 
 INTERVAL_S = 0.5
-# In one transaction.
+# The most events in one transaction.
 _MOST_EVENTS = 20_000
 # How often a run reports that it is alive.
 _SEEN_EVERY_S = 10.0
-# How long the store may take at the end of a process before what is left goes to the spool.
+# How long the store may take at the end of a process before the remaining events go to the spool.
 CLOSING_S = 10.0
 
 _writers: dict[Address, StoreWriter] = {}
 _creating = threading.Lock()
-# In a forked child, the parent's connections: they must never be closed here, which would break the parent's.
+# In a forked child: the parent's connections. Closing them here would break the parent's, so they are kept open.
 _inherited: list[Connection | None] = []
 
 
 def writer_for(address: Address) -> StoreWriter:
-    """This process's writer for a store."""
+    """Return this process's writer for a store."""
     with _creating:
         if address not in _writers:
             _writers[address] = StoreWriter(address)
@@ -52,14 +52,16 @@ def writer_for(address: Address) -> StoreWriter:
 
 
 class StoreWriter:
-    """See the module. `started` says whether its thread runs; code that appends to `queue` without `put` must check."""
+    """The writer of a store; see the module's docstring. `started` says whether its thread runs; code that appends to
+    `queue` without `put` must check it.
+    """
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self._reset()
 
     def _reset(self) -> None:
-        """Start from nothing: at first, and in a forked child, where the queue is the parent's business."""
+        """Start from nothing: at first, and in a forked child, where the queue belongs to the parent."""
         self.queue: deque[Event] = deque()
         self.started = False
         # The runs of this process that have not ended, with the events that started them.
@@ -92,12 +94,12 @@ class StoreWriter:
         self._wake.set()
 
     def start(self) -> None:
-        """Start the thread unless it runs already."""
+        """Start the thread, unless it is already running."""
         with _creating:
             if self.started or self._closing:
                 return
             self.started = True
-            # A thread inherits the signal mask. Signals are for the program's own threads.
+            # A thread inherits the signal mask; signals are for the program's own threads.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             try:
                 threading.Thread(target=self._work, name="stoker-store", daemon=True).start()
@@ -105,11 +107,11 @@ class StoreWriter:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until everything put so far is committed or in the spool; return False on timeout."""
+        """Wait until everything put so far is committed or in the spool. Return False on timeout."""
         if not self.started or self._closing:
             return True
         with self._rounds:
-            # The current round may have emptied the queue already, and events made late come one round later.
+            # The current round may have emptied the queue already, and events that are made later come one round later.
             goal = self._round + 3
             self._wake.set()
             while self._round < goal:
@@ -119,11 +121,11 @@ class StoreWriter:
         return True
 
     def is_waiting(self) -> bool:
-        """Whether something is not in the store yet."""
+        """Whether anything is not in the store yet."""
         return bool(self.queue or self._later or self.delivery.unsent or self.delivery.spool)
 
     def close(self, timeout_s: float = CLOSING_S) -> None:
-        """At the end of the process: write everything, or leave it in the spool and warn."""
+        """At the end of the process, write everything, or leave it in the spool and warn."""
         if self._closing:
             return
         self._closing = True
@@ -133,8 +135,8 @@ class StoreWriter:
         self._wake.set()
         delivery, in_time = self.delivery, self._delivering.acquire(timeout=timeout_s)
         if not in_time:
-            # The thread hangs in the store and holds the lock: take over what it has not confirmed. Batches are
-            # numbered, so nothing is written twice if the thread succeeds after all.
+            # The thread hangs in the store and holds the lock, so take over everything that is not confirmed. Batches
+            # are numbered, so nothing is written twice if the thread succeeds after all.
             delivery = delivery.make_successor()
         self._make_later()
         self._collect(delivery)

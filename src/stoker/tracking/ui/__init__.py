@@ -3,7 +3,7 @@
 | module | subject |
 |---|---|
 | app | the routes |
-| safety | who may ask: the token, Host and Origin |
+| safety | who may send requests: the token, Host and Origin |
 | document | the HTML document; its scripts and styles are allowed by their hashes |
 | answers | the JSON for each view |
 | jobs | the jobs of `stoker launch` below this directory: where their time went |

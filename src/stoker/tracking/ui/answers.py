@@ -12,18 +12,18 @@ from stoker.tracking.store.queries import Reader
 from stoker.tracking.store.schema import ArtifactLink, RunRow
 from stoker.tracking.store.table import flatten, nest_rows, select_rows
 
-# The most points of a series on the screen; more could not be told apart.
+# The most points of a series to show; more could not be told apart on a screen.
 MOST_POINTS = 2000
 _SPARK_POINTS = 40
 _MOST_SPARKS = 100
 _MOST_RUNS = 10_000
-# The most runs connected with a run, or inside it.
+# The most runs to show that are connected with a run, or inside it.
 _MOST_RELATED = 300
 _MOST_LINKS = 2000
 
 
 def list_runs(reader: Reader, where: list[str], sort: str, limit: int) -> JsonObject:
-    """The list of runs, and the columns to choose from."""
+    """Return the list of runs, and the columns to choose from."""
     found = select_rows((flatten(row) for row in reader.runs()), where, sort, None)
     counted = Counter(name for row in found for name in row if name.startswith(("params.", "metrics.")))
     # Columns that most runs have come first.
@@ -35,12 +35,12 @@ def list_runs(reader: Reader, where: list[str], sort: str, limit: int) -> JsonOb
 
 
 def draw_sparks(reader: Reader, names: list[str], series: str) -> dict[str, list[float]]:
-    """One series of several runs, thinned to fit into a line of a table."""
+    """Return one series of several runs, thinned to fit into a line of a table."""
     return {run: _list_values(reader.thin_points(run, series, _SPARK_POINTS)) for run in names[:_MOST_SPARKS]}
 
 
 def describe_run(reader: Reader, name: str) -> JsonObject:
-    """Everything about a run except its points."""
+    """Return everything about a run except its points."""
     row = reader.run(reader.resolve(name))
     return {
         **row.to_dict(),
@@ -52,7 +52,7 @@ def describe_run(reader: Reader, name: str) -> JsonObject:
 
 
 def read_series(reader: Reader, run_id: str, name: str, most: int = MOST_POINTS) -> dict[str, list[float]]:
-    """A series, thinned in SQL, as steps, times and values."""
+    """Return a series as steps, times and values, thinned in SQL."""
     points = reader.thin_points(run_id, name, min(most, MOST_POINTS))
     return {
         "steps": [step for step, _, _ in points],
@@ -68,10 +68,10 @@ def compare_runs(reader: Reader, names: list[str]) -> list[JsonObject]:
 
 
 def trace_lineage(reader: Reader, run_id: str) -> JsonObject:
-    """The artifacts and runs that are connected with a run, from data to model to whatever uses it.
+    """Return the artifacts and runs that are connected with a run, from the data to the model to the runs that use it.
 
-    An artifact that some run made leads to every run that uses or makes it. Data that no run made leads nowhere;
-    otherwise all runs on one data set would be connected. Each link is read once for its run and once for its
+    An artifact that some run made leads to every run that uses or makes it. Data that no run made leads to no other
+    run; otherwise all runs on one data set would be connected. Each link is read once for its run and once for its
     artifact. A page shows only the nearest runs and links; `left_out` counts the others.
     """
     found, links = {run_id: None}, dict[tuple[str, int, str], ArtifactLink]()
@@ -100,12 +100,12 @@ def trace_lineage(reader: Reader, run_id: str) -> JsonObject:
 
 
 def list_prices(reader: Reader) -> list[JsonObject]:
-    """What each line of each file has cost in all runs, costliest first."""
+    """Return what each line of each file has cost in all runs, costliest first."""
     return [asdict(price) for price in reader.prices()]
 
 
 def _find_family(reader: Reader, row: RunRow) -> list[RunRow]:
-    """The runs inside a run, and those around it."""
+    """Return the runs inside a run, and those that contain it."""
     found = reader.runs(*children) if (children := reader.children(row.id, _MOST_RELATED)) else []
     while (parent := row.parent) and all(one.id != parent for one in found):
         above = reader.runs(parent)

@@ -87,7 +87,7 @@ class Site:
         return answers.compare_runs(reader, names)
 
     async def stream_events(self, request: Request) -> Response:
-        """A pulse whenever something was written about one run, or about any."""
+        """Send a pulse whenever something was written about one run, or about any run."""
         only = request.query_params.get("run")
 
         def read_pulse() -> JsonObject:
@@ -110,17 +110,18 @@ class Site:
         return JSONResponse({})
 
     async def send_page(self, request: Request) -> Response:
-        """The page of a measured run, as `stoker report --html` writes it."""
+        """Send the page of a measured run, as `stoker report --html` writes it."""
         try:
             run = request.path_params["run"]
-            # By its id only; the name of a file, which a command would take as well, must not lead elsewhere.
+            # Look the run up only by its id. The name of a file, which a command would take as well, could lead
+            # elsewhere.
             record = await run_in_threadpool(lambda: record_files.read(record_files.path_of(run)))
         except StokerError as error:
             return JSONResponse({"error": str(error)}, 404)
         return HTMLResponse(await run_in_threadpool(page.page, record))
 
     def answer_json(self, ask: Callable[[Reader, Request], object]) -> Endpoint:
-        """Make an endpoint that answers in JSON, from a thread; errors in the request are answers too."""
+        """Make an endpoint that answers in JSON, from a thread; errors in the request become answers, too."""
 
         def read_answer(request: Request) -> object:
             with open_reader(self._store, adopt=False) as reader:

@@ -1,7 +1,6 @@
 """The HTML document. It contains its scripts and styles, which are allowed by their hashes; `fetch` brings the data.
 
-What users wrote (names of runs, series, parameters, files) is never part of the document. The scripts insert it as
-text.
+Text from users (names of runs, series, parameters, files) is never part of the document. The scripts insert it as text.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _SCRIPTS = (
 
 @cache
 def make_document() -> tuple[str, str]:
-    """The document, and the content security policy to send with it."""
+    """Return the document, and the content security policy to send with it."""
     scripts = ["\n".join(_read_asset(*one) for one in block) for block in _SCRIPTS]
     style = "\n".join(_read_asset(*one) for one in _STYLES)
     policy = (

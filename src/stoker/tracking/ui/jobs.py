@@ -1,4 +1,4 @@
-"""The jobs of `stoker launch` below this directory, and where the time of each went."""
+"""The jobs of `stoker launch` below this directory, and where the time of each one went."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from stoker.goodput.history import find_job, read_history
 from stoker.goodput.ledger import JobLedger, Price
 from stoker.tracking.store.plain_values import JsonObject
 
-# Each ledger is folded from the job's events when somebody asks.
+# Each ledger is computed from the job's events when somebody asks for it.
 _MOST_JOBS = 50
 
 
 def list_jobs(jobs: Path) -> JsonObject:
-    """The newest jobs, without those whose events are missing or damaged, and how many there are."""
+    """List the newest jobs, without those whose events are missing or damaged, and say how many there are."""
     # The names of jobs begin with their time.
     found = sorted(
         (path.parent for path in jobs.glob(f"*/{EVENTS}")), key=lambda path: path.name, reverse=True
@@ -36,10 +36,10 @@ _SHOWN = ("job", "state", "wall_s", "workers", "restarts", "steps", "lost_steps"
 
 
 def describe_job(jobs: Path, name: str, price: str) -> JsonObject:
-    """The ledger of a job; with a price, also what each account and each cause cost.
+    """Return the ledger of a job; with a price, also what each account and each cause has cost.
 
     Raises:
-        UsageError: there is no such job, or the price is none.
+        UsageError: there is no such job, or the price is invalid.
     """
     directory = find_job(jobs, name)
     if directory is None:
@@ -55,7 +55,7 @@ def describe_job(jobs: Path, name: str, price: str) -> JsonObject:
 
 def _count_money(ledger: JobLedger, price: Price) -> JsonObject:
     paid_s = sum(ledger.worker_s.values())
-    # A second of the job costs what its workers cost in it.
+    # A second of the job costs what its workers cost in that second.
     share = paid_s / ledger.wall_s if ledger.wall_s else 0.0
     return {
         "paid": price.show(paid_s),

@@ -1,4 +1,4 @@
-"""Changes of the store as server-sent events, with a heartbeat while nothing changes."""
+"""Send changes of the store as server-sent events, with a heartbeat while nothing changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from starlette.concurrency import run_in_threadpool
 
 EVERY_S = 0.5
-# Reveals a connection that is gone, and keeps proxies from closing one.
+# A heartbeat reveals a connection that is gone, and keeps proxies from closing one.
 _HEARTBEATS = 20
 
 

@@ -1,8 +1,8 @@
-"""Who may ask: a client with the token, from one of our pages, under one of our host names.
+"""Who may send requests: a client with the token, from one of our pages, under one of our host names.
 
 Any page in a browser on this machine can make that browser send requests here. Such a page does not know the token,
 which comes with the printed URL and is then kept in a cookie; it cannot change `Origin`; and a host name that an
-attacker points to this machine is not among those that are served.
+attacker points to this machine is not served.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEADERS = (
 
 
 class GuardedApp:
-    """The app behind the checks. `hosts` are the names it is served under, with the port; none means any name."""
+    """The app behind the checks. `hosts` are the names under which it is served, with the port; if empty, any."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: frozenset[str]) -> None:
         self._app = app
@@ -55,7 +55,7 @@ class GuardedApp:
             return PlainTextResponse("requests from other pages are refused", 403)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if given and scope["path"] == "/" and self._is_token(given):
-            # Keep the token out of the address bar, the history and whatever is copied from them.
+            # Keep the token out of the address bar, out of the history and out of copied addresses.
             answer = RedirectResponse("/", 303)
             answer.set_cookie(_name_cookie(host), given, httponly=True, samesite="strict", path="/")
             return answer
@@ -68,7 +68,7 @@ class GuardedApp:
 
 
 def _name_cookie(host: str) -> str:
-    """The cookie's name with the port: cookies ignore ports, and two servers must not overwrite each other's."""
+    """Return the cookie's name with the port: cookies ignore ports, and two servers must not overwrite each other's."""
     return f"{COOKIE}-{host.rpartition(':')[2]}"
 
 

@@ -1,7 +1,7 @@
-"""The changes that the tuner can make, one module each.
+"""The changes that the tuner can make, one module for each.
 
-A module has `proposals(pipeline, request)`: it yields the pipelines with the change, and the reason where the change is
-not possible. Nothing here decides whether a change is worth it.
+Each module has `proposals(pipeline, request)`, which yields the pipelines with the change, and the reason if the change
+is not possible. Nothing here decides whether a change is worth making.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TuningRequest:
 
     Attributes:
         allow: "exact" or "last-place".
-        memory: the bytes a cache may take.
+        memory: how many bytes a cache may take.
     """
 
     memory: int
@@ -49,9 +49,9 @@ class TuningRequest:
 
 
 class ChangeModule(Protocol):
-    """What the module of a change has."""
+    """The interface of a change's module."""
 
     NAME: str
 
     def proposals(self, pipeline: Dataset, request: TuningRequest) -> Proposals:
-        """The changes of its kind that the pipeline allows."""
+        """Yield the changes of its kind that the pipeline allows."""

@@ -1,4 +1,4 @@
-"""A cache in memory for what is the same in every epoch, before the first random stage."""
+"""Cache in memory what is the same in every epoch, before the first random stage."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _FILES = ("TextLine", "TFRecord", "FixedLengthRecord")
 
 
 def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
-    """A cache after the last stage that gives the same elements in every epoch."""
+    """Propose a cache after the last stage that gives the same elements in every epoch."""
     chain = _chain(pipeline)
     place = next((number for number, stage in enumerate(chain) if _repeats(stage)), None)
     if place is None or not _would_save_work(chain[place]):
         return
     if any(stages.kind(stage) in ("Cache", "Take", "TakeWhile") for stage in chain[:place]):
-        # There is a cache later on; or an epoch does not reach the end, and a cache would never be complete.
+        # There is a cache later on, or an epoch does not reach the end, so that a cache would never be complete.
         return
     stage = chain[place]
     while stages.kind(stage) in ("Prefetch", "Options"):
@@ -47,7 +47,7 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
 
 
 def shorten_first_epoch(pipeline: Dataset, seconds: float) -> Dataset:
-    """A pipeline to time in place of one with caches: so short that its first epoch ends after `seconds`."""
+    """Return a pipeline to time in place of one with caches, so short that its first epoch ends after `seconds`."""
 
     def visit(stage: Dataset, new_inputs: list[Dataset]) -> Dataset | None:
         if stages.kind(stage) != "Cache":
@@ -71,7 +71,7 @@ def _list_above(pipeline: Dataset, stage: Dataset) -> list[Dataset]:
 
 
 def _chain(pipeline: Dataset) -> list[Dataset]:
-    """The stages from the last down, as long as each has one input."""
+    """Return the stages from the last down, as long as each has one input."""
     chain = [pipeline]
     while len(below := stages.inputs(chain[-1])) == 1:
         chain.append(below[0])
@@ -98,7 +98,7 @@ def _would_save_work(stage: Dataset) -> bool:
 
 
 def _size(stage: Dataset) -> int | None:
-    """The bytes of all elements, from a few of them."""
+    """Return the bytes of all elements, estimated from a few of them."""
     sampled = [comparing.size(element) for element in renew(stage).take(_SAMPLED)]
     count = int(stage.cardinality())
     if count == tf.data.UNKNOWN_CARDINALITY:
@@ -118,7 +118,7 @@ def _count(stage: Dataset) -> int:
 
 
 def _choose_count(stage: Dataset, above: list[Dataset], seconds: float) -> int:
-    """How many elements to try it with: as many as take this long, but enough for a few batches."""
+    """Return how many elements to try: as many as take this long, but enough for a few batches."""
     least = 4
     for one in above:
         least *= int(stages.constant(argument(one, "batch_size", 1)))

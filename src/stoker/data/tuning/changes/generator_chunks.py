@@ -1,4 +1,4 @@
-"""`from_generator` read in chunks: one call into Python for many rows."""
+"""Read `from_generator` in chunks: one call into Python for many rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPARED = 300
 
 
 def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
-    """Chunks for every generator whose rows have one shape."""
+    """Propose chunks for every generator whose rows have one shape."""
     everything = list(stages.list_stages(pipeline))
     for stage in everything:
         if not stages.is_generator(stage):
@@ -27,7 +27,7 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
         found = generators.source(stage)
         if found is not None and generators.is_chunked(found):
             continue
-        # A generator that runs ahead of other Python code might miss what that code does.
+        # A generator that runs ahead of other Python code might miss changes that the code makes.
         others = [one for one in everything if one is not stage]
         alone = not any(
             effects.find_effects(function).python for one in others for function in stages.functions(one)
@@ -41,7 +41,7 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
 
 
 def _find_batch_above(stage: Dataset, everything: list[Dataset]) -> Dataset | None:
-    """The batch that is the only reader of this stage; None if there is another reader."""
+    """Return the batch that is the only reader of this stage; None if there is another reader."""
     above = [one for one in everything if any(source is stage for source in stages.inputs(one))]
     return above[0] if len(above) == 1 and stages.kind(above[0]) == "Batch" else None
 
@@ -65,7 +65,7 @@ def _chunk(
         size, drop = (stages.constant(argument(old, name)) for name in ("batch_size", "drop_remainder"))
         return generators.batches(source, size, drop, ahead)
 
-    # Compare both on the same rows: a generator may yield others each time.
+    # Compare both on the same rows: a generator may yield different ones each time.
     replayed = replace(found, generator=_replay(found), args=())
     before = generators.make_plain(replayed)
     if old is not stage:
@@ -76,7 +76,7 @@ def _chunk(
 
 
 def _replay(found: generators.GeneratorSource) -> Callable[[], Iterator[Nest]]:
-    """A generator of the first rows of another, including an error that follows them."""
+    """Return a generator of another one's first rows, including an error that follows them."""
     rows = iter(found.generator(*(arg.numpy() for arg in found.args)))
     recorded: list[Nest] = []
     failed: Exception | None = None

@@ -1,8 +1,8 @@
-"""Maps inside an interleave moved out of it and behind the batch.
+"""Move maps inside an interleave out of it and behind the batch.
 
-The function of an interleave makes the datasets that it reads, so a map in there cannot be batched in place: the
-interleave mixes elements of several datasets, and a batch inside would hold others. But a map at the end of that
-function that does not use the function's argument does the same after the interleave, whatever the order.
+The function of an interleave makes the datasets that it reads. A map in there cannot be batched in place, as the
+interleave mixes elements of several datasets, and a batch inside would hold other elements. But a map at the end of
+that function that does not use the function's argument does the same after the interleave, whatever the order.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
 
 
 def _take_out(stage: Dataset) -> Dataset | None:
-    """The stage with its function's last maps moved behind it; None if none can be moved."""
+    """Return the stage with its function's last maps moved behind it; None if none can be moved."""
     if effects.find_effects(map_function(stage)).why_not_pure or not stages.is_dense(stages.inputs(stage)[0]):
         return None
     function = python_function(map_function(stage))
@@ -59,7 +59,7 @@ def _take_out(stage: Dataset) -> Dataset | None:
 
 
 def _find_last_maps(function: Callable[..., Dataset], specs: Nest) -> list[Callable[..., Nest]]:
-    """The functions of the maps at the end, the last one first."""
+    """Return the functions of the maps at the end, the last one first."""
     graph = new_graph("stages_inside")
     found = []
     with graph.as_default():
@@ -71,7 +71,7 @@ def _find_last_maps(function: Callable[..., Dataset], specs: Nest) -> list[Calla
             if effects.find_effects(wrapper).why_not_pure or not all(
                 hasattr(one, "numpy") for one in captured
             ):
-                # It has effects, or uses the function's argument.
+                # It has side effects, or uses the function's argument.
                 break
             found.append(python_function(wrapper))
             (inside,) = stages.inputs(inside)

@@ -1,4 +1,4 @@
-"""Maps moved behind the batch: the function is called once per batch instead of once per element."""
+"""Move maps behind the batch, so that the function is called once per batch instead of once per element."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BATCHES = ("Batch", "ParallelBatch")
 _MAPS = ("Map", "ParallelMap")
 # Stages that choose or order elements without reading them: a map may come after them.
 BLIND = ("Shuffle", "Repeat", "Take", "Skip", "Shard", "Prefetch", "Options")
-# For the comparison: full batches and a remainder.
+# For the comparison: enough rows for full batches and a remainder.
 _ROWS, _BATCH = 165, 64
 
 OfBatch = Callable[..., Nest]
@@ -33,7 +33,7 @@ class _MapsBelow:
     """The stages below a batch: the maps that can be moved, and those that stay."""
 
     source: Dataset
-    # From the source up.
+    # In order from the source up.
     maps: list[tuple[Dataset, OfBatch]] = field(default_factory=list)
     blind: list[Dataset] = field(default_factory=list)
 
@@ -74,10 +74,10 @@ def _find_movable(batch: Dataset, request: TuningRequest) -> tuple[_MapsBelow, l
 
 
 def _prove(stage: Dataset, allow: str) -> OfBatch:
-    """The function of a map for batches.
+    """Return the function of a map for batches.
 
     Raises:
-        NotProven: it may not do the same.
+        NotProven: the function may not do the same.
     """
     if not stages.is_static(stages.inputs(stage)[0]):
         raise NotProven("its input is ragged, sparse or of unknown shape")
@@ -98,7 +98,7 @@ def _prove(stage: Dataset, allow: str) -> OfBatch:
 
 
 def _convert(stage: Dataset, allow: str, no_rule: NotProven) -> OfBatch:
-    """The function as TensorFlow converts it, if that changes no bit or may change some."""
+    """Return the function as TensorFlow converts it, if that changes no bit or is allowed to change some."""
     wrapper = map_function(stage)
     if any("Random" in node.op for node in effects.nodes(wrapper.function.graph)):
         raise NotProven("it draws random numbers from a seed that each element has")
@@ -136,7 +136,7 @@ def _map_behind(batched: Dataset, chain: _MapsBelow, wanted: Nest) -> Dataset:
 
 
 def fix_shapes(of_batch: OfBatch, wanted: Nest) -> OfBatch:
-    """The same function, with the shapes that the batches had before."""
+    """Return the same function, with the shapes that the batches had before."""
 
     def call_with_shapes(*args: Nest) -> Nest:
         result = of_batch(*args)
@@ -148,7 +148,7 @@ def fix_shapes(of_batch: OfBatch, wanted: Nest) -> OfBatch:
 
 
 def _make_pieces(batch: Dataset, chain: _MapsBelow) -> tuple[Dataset, Dataset] | None:
-    """Both pieces on the same recorded elements, whatever their source."""
+    """Return both pieces on the same recorded elements, whatever their source."""
     elements = list(renew(chain.source).take(_ROWS))
     if not elements:
         return None

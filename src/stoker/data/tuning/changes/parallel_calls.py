@@ -1,4 +1,4 @@
-"""Maps with as many parallel calls as pay, instead of one or a fixed number."""
+"""Give maps as many parallel calls as pay off, instead of one or a fixed number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME = "parallel calls"
 
 
 def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
-    """One change for each map that could have more parallel calls."""
+    """Propose one change for each map that could have more parallel calls."""
     for stage in stages.list_stages(pipeline):
         if stages.kind(stage) not in ("Map", "ParallelMap"):
             continue

@@ -1,4 +1,4 @@
-"""Prefetching: the next elements are made while the consumer works on this one."""
+"""Prefetch: make the next elements while the consumer works on this one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole batches gathered by row number from arrays in memory, instead of rows that are sliced and batched one by one.
+"""Gather whole batches by row number from arrays in memory, instead of slicing and batching rows one by one.
 
 `from_tensor_slices(x)` gives row `n` of `x` for each row number `n`. Stages that choose or order rows without reading
 them do the same to the numbers.

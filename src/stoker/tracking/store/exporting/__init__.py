@@ -1,4 +1,4 @@
-"""Writing runs for other programs.
+"""Export runs for other programs.
 
 | module | subject |
 |---|---|

@@ -1,4 +1,4 @@
-"""Exporting runs to an MLflow server over its REST API."""
+"""Export runs to an MLflow server over its REST API."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LONGEST_PARAM, _LONGEST_TAG = 6000, 5000
 
 
 def export(reader: Reader, rows: list[RunRow], url: str, experiment: str = "stoker") -> list[str]:
-    """Write runs to a tracking server and return their ids there.
+    """Write runs to a tracking server, and return their ids there.
 
     Raises:
         UsageError: the server does not answer, or refuses the request.

@@ -1,4 +1,4 @@
-"""Exporting every point as a row of a CSV file, or of a Parquet file (with pyarrow)."""
+"""Export every point as a row of a CSV file, or of a Parquet file (with pyarrow)."""
 
 from __future__ import annotations
 

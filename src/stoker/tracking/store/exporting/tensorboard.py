@@ -1,4 +1,4 @@
-"""Exporting runs to TensorBoard's event files, one directory per run."""
+"""Export runs to TensorBoard's event files, one directory per run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run from elsewhere: what each source provides, and writing it to the store once."""
+"""A run from elsewhere: what each source provides, and how it is written to the store, just once."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class ImportedRun:
 
 
 def make_id(source: str) -> str:
-    """The id of a run, always the same for the same source."""
+    """Make the id of a run, always the same for the same source."""
     return f"import-{hashlib.sha256(source.encode()).hexdigest()[:16]}"
 
 
 def import_runs(address: Address, runs: Iterable[ImportedRun]) -> Iterator[tuple[ImportedRun, bool]]:
-    """Write runs that the store does not have, one transaction each; yield each run and whether it is new.
+    """Write runs that the store does not have, one transaction each. Yield each run and whether it is new.
 
     Raises:
         StoreError: the store cannot be written.

@@ -1,4 +1,4 @@
-"""Importing MLflow's runs from its server, from the database behind it, or from a directory `mlruns`."""
+"""Import MLflow's runs from its server, from the database behind it, or from a directory `mlruns`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stoker.tracking.store.mlflow_rest import MlflowServer, parse_number
 from stoker.tracking.store.plain_values import JsonObject
 
 _STATES = {"FINISHED": "finished", "RUNNING": "running", "FAILED": "failed", "KILLED": "interrupted"}
-# A directory's files have numbers for states.
+# In a directory's files, states are numbers.
 _NUMBERED = {"1": "RUNNING", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
 _PARENT, _NAME, _COMMIT, _PROGRAM = (
     "mlflow.parentRunId",
@@ -51,7 +51,7 @@ def read_database(url: str) -> Iterator[ImportedRun]:
     """Read all runs in MLflow's database, of any kind that SQLAlchemy knows.
 
     Raises:
-        UsageError: it is not MLflow's database, or cannot be read.
+        UsageError: the database is not MLflow's, or cannot be read.
         StokerError: SQLAlchemy is not installed.
     """
     try:
@@ -114,7 +114,7 @@ def _list_files(directory: Path) -> list[Path]:
 
 
 def _read_yaml(path: Path) -> dict[str, str]:
-    """The `name: value` lines of a file; MLflow writes nothing else there."""
+    """Read the `name: value` lines of a file; MLflow writes nothing else there."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except OSError:

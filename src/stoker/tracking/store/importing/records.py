@@ -1,4 +1,4 @@
-"""Importing the records of measured runs, `.stoker/runs/*.json`."""
+"""Import the records of measured runs, `.stoker/runs/*.json`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stoker.tracking.store.importing.imported_run import ImportedRun
 
 
 def read_runs(directory: Path, damaged: list[str]) -> Iterator[ImportedRun]:
-    """Read the records of a directory; `damaged` gets a line about each that cannot be read."""
+    """Read the records of a directory. For each record that cannot be read, `damaged` gets a line."""
     for run in record_files.ids(directory):
         path = record_files.path_of(run, directory)
         try:

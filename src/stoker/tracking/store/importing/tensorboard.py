@@ -1,4 +1,4 @@
-"""Importing TensorBoard's event files: every directory that has some is a run, as in TensorBoard."""
+"""Import TensorBoard's event files. As in TensorBoard, every directory with event files is a run."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""How the store's tables came to be: SQL scripts in order, one `NNNN.sql` per version.
+"""The history of the store's tables: SQL scripts in order, one `NNNN.sql` per version.
 
-A `NNNN.DIALECT.sql` holds what only one of the databases takes, and runs after it. `$double`, `$counted` and
-`$without_rowid` stand for what the databases spell differently. A fresh store runs all scripts, an older one those it
-lacks. A script that was released never changes. A store's version is in `alembic_version`, where the first versions of
-Stoker looked for it.
+A script `NNNN.DIALECT.sql` holds statements for only one of the databases, and runs after `NNNN.sql`. `$double`,
+`$counted` and `$without_rowid` stand for what the databases spell differently. A fresh store runs all scripts, and an
+older one runs those it lacks. A released script never changes. A store's version is in `alembic_version`, where the
+first versions of Stoker looked for it.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _SCRIPTS = resources.files(__name__)
 
 @cache
 def list_versions() -> tuple[str, ...]:
-    """All versions of the tables, oldest first."""
+    """List all versions of the tables, oldest first."""
     names = (one.name for one in _SCRIPTS.iterdir())
     return tuple(sorted({name.partition(".")[0] for name in names if name.endswith(".sql")}))
 
 
 @cache
 def read_script(version: str, dialect: str) -> str:
-    """The statements that lead to a version from the one before."""
+    """Read the statements that lead to a version from the one before."""
     script = Template(_SCRIPTS.joinpath(f"{version}.sql").read_text(encoding="utf-8"))
     own = _SCRIPTS.joinpath(f"{version}.{dialect}.sql")
     return script.substitute(_SPELLINGS[dialect]) + (own.read_text(encoding="utf-8") if own.is_file() else "")
 
 
 def split_statements(script: str) -> Iterator[str]:
-    """The statements of a script for SQLite, triggers included."""
+    """Split a script for SQLite into its statements, including triggers."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line
