@@ -105,7 +105,7 @@ def test_other_files_and_bad_rows_are_one_line(
         assert error.count("\n") == 1
     assert not (tmp_path / "out.csv").exists()
     assert main(["predict", bundle, str(homes / "rows.csv"), "-o", "x.xls"]) == 2
-    assert "answers are written as .csv, .tsv, .jsonl, .parquet" in capsys.readouterr().err
+    assert "use a name that ends in .csv, .tsv, .jsonl, .parquet" in capsys.readouterr().err
     assert main(["predict", str(tmp_path), str(homes / "rows.csv")]) == 2
     assert "is not a bundle: it has no bundle.json" in capsys.readouterr().err
 

@@ -1,8 +1,8 @@
-"""Time the repairs of a saved run again, and price it with what came out.
+"""Time the repairs of a saved run again, and update its prices.
 
-The run must have kept its step (`stoker run --keep-step`). The step is made again in a new process, as it was and as
-repaired; where both compute the same, the repair is timed. The record gets the new prices. What `stoker whatif` can
-ask of the run can be asked at once.
+The run must have kept its step (`stoker run --keep-step`). The step is rebuilt in a new process, as it was and as
+repaired. If both compute the same, the repair is timed, and the record gets the new price. The options of `stoker
+whatif` work here, too.
 
     stoker price                                    # the last run
     stoker price latest --experiments 60s           # with more time

@@ -1,4 +1,4 @@
-"""Ask a new bundle what the old one was asked: what changed, by how much, on which rows.
+"""Send recorded requests to a new bundle: what changed, by how much, on which rows.
 
     stoker serve bundle/ --record 0.01                  # keeps one request in a hundred with its answers
     stoker replay .stoker/answers new-bundle/

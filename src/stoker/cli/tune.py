@@ -5,8 +5,8 @@
     stoker tune pipeline.py:make_dataset --json
 
 Nothing is written: `stoker.tune(ds)` makes the changes in the program. Where a change can be made in the source, the
-diff is shown. If a run of `stoker run` has found that the pipeline is too slow, what was measured becomes the price of
-that finding.
+diff is shown. If a run of `stoker run` has found that the pipeline is too slow, the speed-up measured here becomes the
+price of that finding.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     stoker ui
     stoker ui --store postgresql://user@host/database --port 8400
 
-The page is served on this machine only, to whoever has the printed URL, which contains a random token. It is read-only;
---write lets it delete runs. Set your own token with --token-file or STOKER_TOKEN.
+The page is served on this machine only. Anyone with the printed URL can open it, because the URL contains a random
+token. The page is read-only; --write lets it delete runs. Set your own token with --token-file or STOKER_TOKEN.
 
 Needs `pip install 'stoker[ui]'`.
 """

@@ -1,7 +1,7 @@
 """Predict a saved run without a finding, on another device, with a larger batch, or on N workers.
 
-Nothing runs: prices rest on what the run's experiments measured, or on a model that replays the recorded steps. It
-states its assumptions.
+Nothing runs. Prices come from the run's experiments, or from a model that replays the recorded steps and states its
+assumptions.
 
     stoker whatif                                   # every finding, and in which order to repair them
     stoker whatif --without sync-in-loop --without train.py:42

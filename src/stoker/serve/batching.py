@@ -137,7 +137,8 @@ def run_jobs(run: Run, jobs: Sequence[Job]) -> tuple[float, float]:
 def _check_rows(answers: Sequence[Array], rows: int) -> None:
     """Refuse answers that cannot be split by row: a model from elsewhere may not give one row for each row it gets."""
     if any(output.shape[:1] != (rows,) for output in answers):
-        raise ValueError(f"the model did not give {rows} rows for {rows}")
+        shapes = [tuple(output.shape) for output in answers]
+        raise ValueError(f"the model was given {rows} rows, and its outputs have the shapes {shapes}")
 
 
 class RowQueue(Generic[J]):

@@ -130,7 +130,7 @@ def open_writer(path: str) -> Iterator[Writer]:
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in FORMATS:
-        raise ArgumentError(f"{path}: answers are written as {', '.join(FORMATS)}")
+        raise ArgumentError(f"{path}: use a name that ends in {', '.join(FORMATS)}")
     beside = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         if suffix == ".parquet":
@@ -190,7 +190,7 @@ def _parquet_writer(path: Path) -> Iterator[Writer]:
             made[0].write_table(table)
         except (pa.ArrowInvalid, pa.ArrowTypeError, KeyError) as error:
             raise ArgumentError(
-                f"the columns change their type from row to row ({error}): write .csv or .jsonl"
+                f"the types of the columns differ between rows ({error}): write a .csv or .jsonl file instead"
             ) from None
 
     try:
