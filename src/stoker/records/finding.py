@@ -73,7 +73,7 @@ class Detail(TypedDict, total=False):
     name: str
     copies: int
     device: str
-    shape: str
+    shape: list[int]
     dtype: str
     # The stages of an input pipeline, and the stage that the profiler saw at work longest.
     pipeline: list[str]

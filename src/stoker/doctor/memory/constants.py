@@ -23,8 +23,7 @@ def large_constants(graph: Graph, sites: Sites) -> Iterator[GraphConstant]:
             site = _line_of(op, sites)
             if site is not None:
                 made = op.outputs[0]
-                shape = str(made.shape.as_list()).replace(" ", "")
-                yield GraphConstant(site, size, 1, shape, made.dtype.name)
+                yield GraphConstant(site, size, 1, tuple(made.shape.as_list()), made.dtype.name)
 
 
 def _line_of(op: Operation, sites: Sites) -> SiteKey | None:

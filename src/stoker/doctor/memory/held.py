@@ -48,7 +48,7 @@ class GraphConstant:
     site: SiteKey
     bytes: int
     graphs: int
-    shape: str
+    shape: tuple[int, ...]
     dtype: str
 
 

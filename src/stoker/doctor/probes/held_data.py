@@ -41,7 +41,7 @@ class HeldData(Probe):
         self._growth = GrowthWatch(recorder.sites, steps)
         self._copies = CopyWatch(steps)
         self._slots = SlotWatch()
-        self._constants: dict[tuple[SiteKey, str], GraphConstant] = {}
+        self._constants: dict[tuple[SiteKey, tuple[int, ...]], GraphConstant] = {}
         self._pause_s = _FIRST_PAUSE_S
         self._next_ns = 0
         self._looks = 0

@@ -104,7 +104,7 @@ def _memory_details(finding: Finding) -> list[str]:
     if "layer" in detail:
         parts.append(f"{detail['layer']} and others" if (finding.count or 0) > 1 else detail["layer"])
     if "shape" in detail:
-        parts.append(f"{detail['dtype']}{detail['shape']}")
+        parts.append(f"{detail['dtype']}[{','.join(map(str, detail['shape']))}]")
     if detail.get("device"):
         parts.append(f"on {detail['device']}")
     return parts

@@ -37,7 +37,7 @@ class ArrayInGraph(Stall):
                 None,
                 bytes=one.bytes,
                 saved_bytes=one.bytes * one.graphs,
-                detail={"shape": one.shape, "dtype": one.dtype},
+                detail={"shape": list(one.shape), "dtype": one.dtype},
             )
 
 
