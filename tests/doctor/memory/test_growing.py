@@ -98,15 +98,15 @@ def _watch(program: Any, function: str, steps: int = 50) -> GrowthWatch:
     return watch
 
 
-@pytest.mark.parametrize(
-    ("function", "text"),
-    [
-        ("in_a_local", "kept.append"),
-        ("in_an_attribute", 'log.outputs["all"].append'),
-        ("in_a_global_dict", "everywhere[step] ="),
-        ("in_a_closure", "seen.extend"),
-    ],
-)
+LEAKS = [
+    ("in_a_local", "kept.append"),
+    ("in_an_attribute", 'log.outputs["all"].append'),
+    ("in_a_global_dict", "everywhere[step] ="),
+    ("in_a_closure", "seen.extend"),
+]
+
+
+@pytest.mark.parametrize(("function", "text"), LEAKS)
 def test_a_leak_of_a_mebibyte_a_step_is_named_within_fifty_steps(
     program: Any, function: str, text: str
 ) -> None:
@@ -115,6 +115,23 @@ def test_a_leak_of_a_mebibyte_a_step_is_named_within_fifty_steps(
     assert found.site[0] == program.__file__
     assert found.bytes_per_step == 1 << 20
     assert (found.length, found.bytes) == (50, 50 << 20)
+
+
+@pytest.mark.parametrize(("function", "text"), LEAKS)
+def test_a_leak_is_found_beside_thousands_of_other_objects(program: Any, function: str, text: str) -> None:
+    crowd = types.ModuleType("a_crowd")
+    crowd.__file__ = str(Path(program.__file__).parent / "a_crowd.py")
+    exec("class Thing:\n    pass\nthings = {f'thing_{i}': Thing() for i in range(9000)}", vars(crowd))
+    vars(crowd).update(vars(crowd).pop("things"))
+    others = dict(sys.modules)
+    sys.modules.clear()
+    # The first to be looked into, if modules were looked into as they come.
+    sys.modules.update({"a_crowd": crowd} | others)
+    try:
+        (found,) = _watch(program, function).growing.values()
+    finally:
+        del sys.modules["a_crowd"]
+    assert text in PROGRAM.splitlines()[found.site[1] - 1]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from typing import Any
 from stoker.doctor.attach.sites import USER, Sites
 from stoker.tf_internals import eager
 
-_MAX_VISITS = 4000
+# Visits to what the running functions and their modules name, and visits to everything.
+_MAX_VISITS_RUNNING, _MAX_VISITS = 3000, 4000
 _MAX_DEPTH = 4
 # How many values of a long container are looked into, from the end.
 _LOOKED_INTO = 16
@@ -39,28 +40,45 @@ class Container:
     name: str
 
 
+# A value, the file and the function that name it, and its name.
+_Named = tuple[object, str, str, str]
+
+
 def find_containers(sites: Sites, others: Iterable[object] = ()) -> list[Container]:
     """Return the containers of at least a few tensors, reached from the program's names and these other objects."""
-    tensor = eager.tensor_type()
-    found: list[Container] = []
-    seen: set[int] = set()
-    waiting = deque((*root, 0) for root in _roots(sites))
-    waiting.extend((one, "", "", "", 0) for one in others)
-    while waiting and len(seen) < _MAX_VISITS:
-        thing, file, function, name, depth = waiting.popleft()
-        if id(thing) in seen:
-            continue
-        seen.add(id(thing))
-        if isinstance(thing, _CONTAINERS):
-            if len(thing) >= _FEW and holds_tensors(_last(thing), tensor):
-                found.append(Container(thing, file, function, name))
+    walk = _Walk(sites)
+    walk.follow(_names_in_frames(sites), _MAX_VISITS_RUNNING)
+    walk.follow([(one, "", "", "") for one in others], _MAX_VISITS_RUNNING)
+    walk.follow(_globals(_own_modules(sites)), _MAX_VISITS)
+    return walk.found
+
+
+class _Walk:
+    """Visits what names lead to, breadth first, and no object twice."""
+
+    def __init__(self, sites: Sites) -> None:
+        self.found: list[Container] = []
+        self._sites = sites
+        self._tensor = eager.tensor_type()
+        self._seen: set[int] = set()
+
+    def follow(self, names: Iterable[_Named], most: int) -> None:
+        """Visit what these names lead to, until this many objects were visited in all."""
+        waiting = deque((*one, 0) for one in names)
+        while waiting and len(self._seen) < most:
+            thing, file, function, name, depth = waiting.popleft()
+            if id(thing) in self._seen:
                 continue
-            inner = [(value, file, function, name) for value in _some_values(thing)]
-        else:
-            inner = list(_attributes(thing, file, sites))
-        if depth < _MAX_DEPTH:
-            waiting.extend((*one, depth + 1) for one in inner if _may_hold(one[0]))
-    return found
+            self._seen.add(id(thing))
+            if isinstance(thing, _CONTAINERS):
+                if len(thing) >= _FEW and holds_tensors(_last(thing), self._tensor):
+                    self.found.append(Container(thing, file, function, name))
+                    continue
+                inner = [(value, file, function, name) for value in _some_values(thing)]
+            else:
+                inner = list(_attributes(thing, file, self._sites))
+            if depth < _MAX_DEPTH:
+                waiting.extend((*one, depth + 1) for one in inner if _may_hold(one[0]))
 
 
 def holds_tensors(value: object, tensor: type) -> bool:
@@ -82,40 +100,48 @@ def tensors_in(value: object, tensor: type) -> Iterator[Any]:
         yield from (one for one in list(value.values()) if isinstance(one, tensor))
 
 
-# A value, the file and the function that name it, and its name.
-_Named = tuple[object, str, str, str]
+def _names_in_frames(sites: Sites) -> Iterator[_Named]:
+    """Yield the locals of the program's functions that run, and the globals of their modules."""
+    running: dict[str, None] = {}
+    # Inline, so that no variable keeps a frame.
+    for frame in list(sys._current_frames().values()):
+        yield from _locals(frame, sites, running)
+    yield from _globals([module for name in running if (module := sys.modules.get(name)) is not None])
 
 
-def _roots(sites: Sites) -> Iterator[_Named]:
+def _own_modules(sites: Sites) -> Iterator[ModuleType]:
     # TensorFlow has thousands of modules, so the first module of a package decides for the whole package.
     own: dict[str, bool] = {}
     for dotted, module in list(sys.modules.items()):
         if not isinstance(module, ModuleType):
             continue
         # Reading an attribute would load a lazily loaded module, so the dict is read.
-        names = module.__dict__
-        file = names.get("__file__")
+        file = module.__dict__.get("__file__")
         package = dotted.partition(".")[0]
         if isinstance(file, str) and package not in own:
             own[package] = sites.kind_of(file) == USER
         if isinstance(file, str) and own[package]:
-            for name, value in list(names.items()):
-                if not name.startswith("__") and _may_hold(value):
-                    yield value, file, "", name
-    # Inline, so that no variable keeps a frame.
-    for frame in list(sys._current_frames().values()):
-        yield from _locals(frame, sites)
+            yield module
 
 
-def _locals(frame: FrameType | None, sites: Sites) -> Iterator[_Named]:
+def _globals(modules: Iterable[ModuleType]) -> Iterator[_Named]:
+    for module in modules:
+        names = module.__dict__
+        file = names.get("__file__")
+        for name, value in list(names.items()):
+            if isinstance(file, str) and not name.startswith("__") and _may_hold(value):
+                yield value, file, "", name
+
+
+def _locals(frame: FrameType | None, sites: Sites, modules: dict[str, None]) -> Iterator[_Named]:
+    """Yield the locals of the program's functions on a stack, and note the modules that these functions are in."""
     while frame is not None:
         code = frame.f_code
+        own = sites.kind_of(code.co_filename) == USER
+        if own:
+            modules[str(frame.f_globals.get("__name__"))] = None
         optimized = code.co_flags & _OPTIMIZED and frame.f_trace is None
-        if (
-            optimized
-            and sites.kind_of(code.co_filename) == USER
-            and not _ASKS_FOR_LOCALS & set(code.co_names)
-        ):
+        if own and optimized and not _ASKS_FOR_LOCALS & set(code.co_names):
             names = frame.f_locals
             for name, value in list(names.items()):
                 if _may_hold(value):
@@ -129,8 +155,10 @@ def _locals(frame: FrameType | None, sites: Sites) -> Iterator[_Named]:
 def _may_hold(value: object) -> bool:
     if isinstance(value, _CONTAINERS):
         return bool(value)
+    if isinstance(value, FunctionType):
+        return bool(value.__closure__)
     # Not `hasattr`, which may call the object's own `__getattr__`.
-    return isinstance(value, FunctionType) or bool(type(value).__dictoffset__)
+    return bool(type(value).__dictoffset__)
 
 
 def _attributes(thing: object, file: str, sites: Sites) -> Iterator[_Named]:
