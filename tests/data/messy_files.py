@@ -52,6 +52,20 @@ def _homes(random: np.random.Generator, count: int = ROWS) -> list[list[object]]
 
 
 @maker
+def rough_sizes_and_prices_in_thousands(random: np.random.Generator) -> Messy:
+    rows = [
+        [
+            (f"{a} m2", f"ca. {a} m²", f"{a} m²")[number % 3],
+            b,
+            c,
+            (f"{d / 1000:.1f}k", f"{d:.0f}", f"{d:.0f}.-", f"€{d / 1e6:.3f}M")[number % 4],
+        ]
+        for number, (a, b, c, d) in enumerate((a, b, c, float(str(d))) for a, b, c, d in _homes(random))
+    ]
+    return Messy(_text([["size", "rooms", "town", "price"], *rows]).encode(), "price")
+
+
+@maker
 def semicolons_and_decimal_commas(random: np.random.Generator) -> Messy:
     rows = [[f"{a}".replace(".", ","), b, c, f"{d:.2f}".replace(".", ",")] for a, b, c, d in _homes(random)]
     return Messy(_text([["size", "rooms", "town", "price"], *rows], ";").encode(), "price", ";")

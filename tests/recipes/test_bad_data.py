@@ -56,13 +56,20 @@ def _lines(text: str, count: int = 60) -> Callable[[Path], None]:
         (_lines("1,{half}"), "no column to learn"),
         (_lines("{n}.5,{half}", 10), "10 rows"),
         (_lines("{n}.5,name {n}"), "different values"),
+        (
+            lambda path: path.write_text(
+                "a,y\n" + "".join(f"{n}.5,{n if n % 4 else 'on request'}\n" for n in range(60))
+            ),
+            "75 % of its cells are numbers, others are not, such as 'on request'; "
+            "correct those cells, or, to leave their rows out, read it with --types y=number",
+        ),
         (_wide, "10,001 columns"),
         (lambda path: path.write_bytes(bytes(range(256)) * 200), "is not utf8 text"),
         (lambda path: None, "there is no file"),
     ],
     ids=[
         "empty", "header only", "one class", "one number", "target missing", "column missing", "constant column",
-        "few rows", "too many classes", "10,000 columns", "binary", "no file",
+        "few rows", "too many classes", "numbers among words", "10,000 columns", "binary", "no file",
     ],
 )  # fmt: skip
 def test_a_table_nobody_can_learn_from(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from stoker.data.cell_dates import day_order, has_time, is_two_numbers, read_date
 from stoker.data.cell_times import read_time
-from stoker.data.cells import TIME, USUAL_GAPS, CellReading, number_form, split_number
+from stoker.data.cells import TIME, USUAL_GAPS, CellReading, WrittenNumber, number_form, split_number
 
 # The share of a column's cells that must agree, and the share from which the column deserves a note if they do not.
 ENOUGH, _MANY = 0.9, 0.5
@@ -90,11 +90,18 @@ def _as_numbers(filled: Mapping[str, int], decimal_comma: bool) -> tuple[Guess, 
     written = {text: found for text in filled if (found := split_number(text)) is not None}
     if not written:
         return None
+    # One scale everywhere is a unit like any other; `305k` beside `305000` or `$1.2M` is not, but `300 K` is Kelvin.
+    scales = {found.scale for found in written.values()}
+    with_unit = any(found.scale and found.affix for found in written.values())
+    scaled = (len(scales) > 1 or with_unit) and scales.isdisjoint(
+        found.affix for found in written.values() if found.affix
+    )
+    affix_of = {text: found.affix if scaled else found.whole_affix for text, found in written.items()}
     affixes: Counter[str] = Counter()
-    for text, found in written.items():
-        affixes[found.affix] += filled[text] if found.affix else 0
+    for text, found_affix in affix_of.items():
+        affixes[found_affix] += filled[text] if found_affix else 0
     affix = affixes.most_common(1)[0][0]
-    usable = {text: found.digits for text, found in written.items() if found.affix in ("", affix)}
+    usable = {text: found.digits for text, found in written.items() if affix_of[text] in ("", affix)}
     best: tuple[int, str, str] = (-1, "", "")
     for decimal, thousands in _COMMA_SIGNS if decimal_comma else _SIGNS:
         form = number_form(decimal, thousands)
@@ -104,9 +111,18 @@ def _as_numbers(filled: Mapping[str, int], decimal_comma: bool) -> tuple[Guess, 
     fits, decimal, thousands = best
     taken_off = [f"{affix!r} taken off"] if affix else []
     taken_off += [f"{_NAMES[thousands]} between thousands"] if thousands else []
+    taken_off += [_name_scales(written.values())] if scaled else []
     has_comma = decimal == "," and any("," in digits for digits in usable.values())
     taken_off += ["decimal comma"] if has_comma else []
-    return Guess(CellReading("number", decimal, thousands, affix), ", ".join(["number", *taken_off])), fits
+    return Guess(
+        CellReading("number", decimal, thousands, affix, scaled), ", ".join(["number", *taken_off])
+    ), fits
+
+
+def _name_scales(written: Iterable[WrittenNumber]) -> str:
+    """Name the scales of a column's numbers with their factors: `'k' times 1,000`."""
+    scales = {found.scale: found.factor for found in written if found.scale}
+    return ", ".join(f"{scale!r} times {factor:,.0f}" for scale, factor in sorted(scales.items()))
 
 
 def _as_dates(filled: Mapping[str, int], asked: bool) -> tuple[Guess, int] | None:

@@ -35,7 +35,13 @@ _TRUTHS: Final = {
 _PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _INFINITE = re.compile(r"(?i)[-+]?inf(?:inity)?")
 # Typographic signs, and the signs of a keyboard that replace them.
-_SIGNS = str.maketrans("\u2212\u00a0\u202f\u2009\u2019", "-   '", "\ufeff")
+_SIGNS = str.maketrans("\u2212\u00a0\u202f\u2009\u2019\u00b2\u00b3", "-   '23", "\ufeff")
+# Words that say that a number is not exact: `ca. 46 m2`.
+_ROUGHLY = re.compile(
+    r"(?:(?:ca|circa|c|approx|etwa|env)\b\.?|[~≈])\s*(?=[^\W_]{0,3}\s*[\d$€£¥])", re.IGNORECASE
+)
+# The dash in the place of cents: `125.-`.
+_NO_CENTS = re.compile(r"(?<=\d)[.,]\s?[-\u2013\u2014]{1,2}(?=$|\s)")
 # A sign, the text before the number, a sign, the number, a power of ten, the text after it.
 _PARTS = re.compile(
     r"([-+]?)\s*((?:[^\W\d_]{1,3}\.?|[^\W\d_]?[$€£¥₹₽₩₺₴₿฿])?)\s*([-+]?)\s*(\d[\d.,' ]*|[.,]\d+)([eE][-+]?\d+)?\s*(.*)",
@@ -44,8 +50,18 @@ _PARTS = re.compile(
 _SUFFIX = re.compile(r"[^\d\s(),;:=+\-./_].{0,15}", re.DOTALL)
 _CURRENCY_CODES = """
     r$ a$ c$ usd eur gbp chf jpy inr rs kr sek nok dkk pln zł czk kč huf ft rub try brl cad aud nzd cny rmb sgd hkd mxn
-    zar krw thb myr idr rp php vnd ils aed sar
+    zar krw thb myr idr rp php vnd ils aed sar fr sfr
 """
+# Letters and words for thousands and millions; letters only count right after a digit, as in 1.2M.
+_SCALE = re.compile(
+    r"(?:(?<=\d)(?P<letter>[kKM])"
+    r"|(?P<word>(?i:tsd|thousand|mio|mln|mn|million|millions|mrd|bn|billion|billions))\.?)(?![^\W\d_])\s*"
+)
+_SCALES: Final = {
+    **dict.fromkeys(("k", "tsd", "thousand"), 1e3),
+    **dict.fromkeys(("m", "mio", "mln", "mn", "million", "millions"), 1e6),
+    **dict.fromkeys(("mrd", "bn", "billion", "billions"), 1e9),
+}
 # Codes and signs of currencies, which may stand before a number. With any other text before it, a cell is a name, such
 # as A12.
 CURRENCIES: Final = frozenset((*"$€£¥₹₽₩₺₴₿฿", *_CURRENCY_CODES.split()))
@@ -68,17 +84,29 @@ class WrittenNumber:
         negative: whether it has a minus sign or stands in parentheses.
         power: the power of ten, such as "e-3".
         affix: the currency or unit around it, in lower case.
+        scale: the letter or word for thousands or millions, in lower case: the "k" of 305k.
     """
 
     digits: str
     negative: bool
     power: str
     affix: str
+    scale: str = ""
+
+    @property
+    def whole_affix(self) -> str:
+        """The scale and the affix together."""
+        return self.scale + self.affix
+
+    @property
+    def factor(self) -> float:
+        """The factor by which the scale multiplies the number."""
+        return _SCALES.get(self.scale, 1.0)
 
 
 def split_number(text: str) -> WrittenNumber | None:
     """Split a cell that is a number with a unit, a currency or thousands signs; None if it is something else."""
-    text = text.translate(_SIGNS).strip()
+    text = _NO_CENTS.sub("", _ROUGHLY.sub("", text.translate(_SIGNS).strip(), 1), 1)
     in_brackets = text.startswith("(") and text.endswith(")")
     found = _PARTS.fullmatch(text[1:-1].strip() if in_brackets else text)
     if found is None:
@@ -87,10 +115,20 @@ def split_number(text: str) -> WrittenNumber | None:
     before, after = before.rstrip(".").lower(), after.strip()
     if (first and second) or (before and before not in CURRENCIES):
         return None
+    after, scale = _take_scale(digits, after)
     if after and (_SUFFIX.fullmatch(after) is None or (before and after.lower() not in CURRENCIES)):
         return None
     negative = "-" in (first, second) or in_brackets
-    return WrittenNumber(digits.strip(), negative, power or "", before or after.rstrip(".").lower())
+    return WrittenNumber(digits.strip(), negative, power or "", before or after.rstrip(".").lower(), scale)
+
+
+def _take_scale(digits: str, after: str) -> tuple[str, str]:
+    """Split the text after a number into the text without its `k` or `million`, and that scale in lower case."""
+    # The pattern looks at the character before, so it sees the digits, too.
+    found = _SCALE.match(digits + after, len(digits))
+    if found is None:
+        return after, ""
+    return after[found.end() - len(digits) :], (found["letter"] or found["word"]).lower()
 
 
 @functools.lru_cache(64)
@@ -113,6 +151,7 @@ class CellReading:
         decimal: the decimal sign.
         thousands: the sign between thousands; empty if there is none.
         affix: the currency or unit that is removed, in lower case; `TIME` for times, which are read as seconds.
+        scaled: whether `k` and `million` after a number multiply it, because only some of the cells have them.
         day_first: whether 3/4/2026 is in April.
         unit: for a date: "D", "s", "ms", "us" or "ns".
         gaps: texts that stand for a missing value, in addition to the usual ones.
@@ -126,6 +165,7 @@ class CellReading:
     decimal: str = "."
     thousands: str = ""
     affix: str = ""
+    scaled: bool = False
     day_first: bool = True
     unit: str = ""
     gaps: tuple[str, ...] = ()
@@ -169,12 +209,17 @@ class CellReading:
         if _INFINITE.fullmatch(plain):
             return None if self.tolerant else float(plain)
         found = split_number(text)
-        if found is None or (found.affix and found.affix != self.affix):
+        if found is None:
+            return None
+        affix = found.affix if self.scaled else found.whole_affix
+        if affix and affix != self.affix.translate(_SIGNS):
             return None
         if number_form(self.decimal, self.thousands).fullmatch(found.digits) is None:
             return None
         digits = found.digits.replace(self.thousands, "") if self.thousands else found.digits
-        value = float(digits.replace(self.decimal, ".") + found.power)
+        value = float(digits.replace(self.decimal, ".") + found.power) * (
+            found.factor if self.scaled else 1.0
+        )
         return -value if found.negative else value
 
     def to_json(self) -> dict[str, Any]:

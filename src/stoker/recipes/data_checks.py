@@ -45,13 +45,14 @@ _DATES = re.compile(
 )
 
 
-def check_classes(what: str, labels: Array, names: Sequence[ClassName] | None) -> None:
+def check_classes(what: str, labels: Array, names: Sequence[ClassName] | None, why: str = "") -> None:
     """Check that there are classes to learn, and rows to learn them from.
 
     Args:
         what: the target, for messages.
         labels: the labels of the rows: indices of `names`, or the values themselves.
         names: the names of the classes.
+        why: why these are classes and what to do if they should not be, for the message that there are too many.
 
     Raises:
         ArgumentError: there is only one class, or there are too few rows, or too many classes for the rows.
@@ -67,7 +68,7 @@ def check_classes(what: str, labels: Array, names: Sequence[ClassName] | None) -
     if len(values) > MOST_CLASSES or len(values) > len(labels) / 2:
         raise ArgumentError(
             f"{what} has {len(values):,} different values in {len(labels):,} rows, too many for classes "
-            f"(at most {MOST_CLASSES:,}, and two rows for each)"
+            f"(at most {MOST_CLASSES:,}, and two rows for each){why}"
         )
 
 

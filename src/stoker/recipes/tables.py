@@ -255,6 +255,14 @@ def _read(asked: Settings) -> Dataset:
         )
 
 
+def _explain_text(target: str, whole: Dataset) -> str:
+    """Say why a target whose cells are mostly numbers or dates stayed text, and what to do; empty for other targets."""
+    how = whole.features.found.get("how", {}).get(target)
+    if how is None:
+        return ""
+    return f": {how}; correct those cells, or, to leave their rows out, read it with types={{{target!r}: 'number'}}"
+
+
 def _has_classes(target: str, whole: Dataset, rows: Rows, task: str | None) -> bool:
     """Whether the target is a class."""
     if whole.class_names is None:
@@ -269,12 +277,14 @@ def _has_classes(target: str, whole: Dataset, rows: Rows, task: str | None) -> b
                 f"target {target!r} looks like {form}; if they are classes, give task='classes'"
             )
         if task == "numbers":
+            why = _explain_text(target, whole)
             raise ArgumentError(
-                f"task='numbers': target {target!r} holds text; leave task out to learn classes"
+                f"task='numbers': target {target!r} holds text{why or '; leave task out to learn classes'}"
             )
         values, classes = np.unique(rows.labels), True
     if classes or len(values) < 2:
-        check_classes(f"target {target!r}", rows.labels, whole.class_names)
+        why = "" if whole.class_names is None else _explain_text(target, whole)
+        check_classes(f"target {target!r}", rows.labels, whole.class_names, why)
     return classes
 
 
