@@ -62,6 +62,15 @@ def test_the_few_ops_of_keras_loop_are_no_finding_beside_its_calls() -> None:
     assert call.count == 4 * len(X)
 
 
+def test_a_watch_blames_the_program_and_never_itself() -> None:
+    watch = stoker.Watch(show=False)
+    for _ in range(2):
+        model().fit(X, Y, batch_size=1, epochs=3, verbose=0, callbacks=[watch])
+        assert watch.record is not None
+        assert watch.record.findings
+        assert {Path(finding.file).name for finding in watch.record.findings} == {Path(__file__).name}
+
+
 WATCHED = """
 import hashlib, json, sys
 import keras, numpy as np, stoker

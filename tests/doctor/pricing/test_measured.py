@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from stoker.doctor.pricing.measured import MeasuredGain, measured_gain
+from stoker.doctor.pricing.prices import basis_of
 from stoker.doctor.replay.pieces import Piece
-from stoker.doctor.replay.program import Program, TimedRepair
+from stoker.doctor.replay.program import Program, Source, TimedRepair
 from stoker.records import Finding
 from tests.samples import sample_finding
 
@@ -20,10 +21,14 @@ def finding(kind: str, line: int, seconds: float = 1.0, **detail: Any) -> Findin
 
 
 def gain_of(found: list[Finding], repairs: list[TimedRepair], **changes: Any) -> MeasuredGain | None:
+    return measured_gain(program_of(found, repairs, **changes), found)
+
+
+def program_of(found: list[Finding], repairs: list[TimedRepair], **changes: Any) -> Program:
     timed = {(f.kind, f.file, f.line): repair for f, repair in zip(found, repairs, strict=False)}
     fields: dict[str, Any] = {"asynchronous": False, "cores": 1, "kernel_threads": 1, "count": 100}
     fields["steps"] = [[Piece("eager", 0.010)]] * 4
-    return measured_gain(Program(step_s=0.010, timed=timed, **{**fields, **changes}), found)
+    return Program(step_s=0.010, timed=timed, **{**fields, **changes})
 
 
 STEADY = TimedRepair(rounds=(0.001,) * 9, replaces=(0.009,) * 16)
@@ -35,6 +40,34 @@ def test_the_repaired_part_takes_the_place_of_what_it_replaces() -> None:
     assert gain.speedup == pytest.approx(0.010 / (0.001 + 0.001))
     assert gain.low < gain.speedup < gain.high
     assert gain.high / gain.low < 1.3
+
+
+@pytest.mark.parametrize(
+    ("source", "is_measured"),
+    [
+        (Source(0.0015, ahead=8), True),
+        (Source(0.005, ahead=8), False),
+        # Made when it is asked for: its time is in the step.
+        (Source(0.005), True),
+        # While it was measured, it waited for Python's lock, which the repaired step no longer holds.
+        (Source(0.004, ahead=8, python=True), True),
+        (Source(0.009, ahead=8, python=True), False),
+    ],
+)
+def test_a_step_is_not_quicker_than_the_input_that_is_made_beside_it(
+    source: Source, is_measured: bool
+) -> None:
+    element = Piece("input", 0.0001, ("train.py", 3))
+    beside = {
+        "steps": [[Piece("eager", 0.010), element]] * 4,
+        "source": source,
+        "measured": source,
+        "python_s": 0.010,
+    }
+    found = [finding("eager-train-step", 5)]
+    program = program_of(found, [STEADY], **beside)
+    assert (measured_gain(program, found) is not None) == is_measured
+    assert basis_of(program, found) == ("measured" if is_measured else "modelled")
 
 
 def test_rounds_and_steps_that_differ_widen_the_bounds() -> None:

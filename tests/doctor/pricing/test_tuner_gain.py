@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -41,6 +42,19 @@ def test_it_is_said_in_rates_and_not_as_a_second_price() -> None:
     said = evidence(starved("python_input_pipeline"))
     assert "/s with the tuner's “generator drained in chunks” (stoker.tune(ds) measures it)" in said
     assert re.search(r"\d+x", said) is None
+
+
+def test_a_cache_is_not_offered_where_there_is_one() -> None:
+    (path,) = (path for path in RECORDED if path.name.startswith("input_starved."))
+    record = read(path)
+    about = {finding.kind for finding in prices.price_record(record).findings if "tuner" in finding.detail}
+    assert about == {"input-starved"}
+    cached = [
+        replace(finding, detail={**finding.detail, "cached": True}) if finding.kind in about else finding
+        for finding in record.findings
+    ]
+    for finding in prices.price_record(replace(record, findings=cached)).findings:
+        assert "tuner" not in finding.detail
 
 
 def test_runs_that_were_not_starved_say_nothing_of_it() -> None:

@@ -1,8 +1,9 @@
 """A price without assumptions: a step, minus what repairs replace, plus what was timed in its place.
 
-On a synchronous device, everything in a step happens one after the other, so nothing needs to be replayed. Three things
-are uncertain: how a step of another run compares (processes differ), the time of the repaired part among the rest of a
-step, and which part of a step is replaced. These errors are independent, so their squares add up.
+On a synchronous device, everything in a step happens one after the other, so nothing needs to be replayed. Only where
+an input that is made ahead would hold up the repaired step is the price modelled. Three things are uncertain: how a
+step of another run compares (processes differ), the time of the repaired part among the rest of a step, and which
+part of a step is replaced. These errors are independent, so their squares add up.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stoker.doctor.pricing.claims import held_s, repair_of
-from stoker.doctor.replay.program import Program, TimedRepair
+from stoker.doctor.replay.program import Program, TimedRepair, is_element
 from stoker.doctor.replay.repair import RARELY
+from stoker.doctor.replay.simulation import Draw, wait_for_lock
 from stoker.records import Finding
 
 # Standard errors of the time of the same program, and of a part of it, in another process.
@@ -50,11 +52,39 @@ class _Part:
 
 def measured_gain(program: Program, findings: Sequence[Finding]) -> MeasuredGain | None:
     """Return what these repairs gain; None if any of it would have to be assumed."""
+    gained = _timed_gain(program, findings)
+    return None if gained is None or _outruns_input(program, gained) else gained
+
+
+def outrun_input(program: Program, findings: Sequence[Finding]) -> bool:
+    """Return whether a step with these repairs would wait for an input made ahead; only a model says how long."""
+    gained = _timed_gain(program, findings)
+    return gained is not None and _outruns_input(program, gained)
+
+
+def _outruns_input(program: Program, gained: MeasuredGain) -> bool:
+    return program.step_s / gained.speedup < _element_s(program)
+
+
+def _timed_gain(program: Program, findings: Sequence[Finding]) -> MeasuredGain | None:
     if program.asynchronous or program.step_s <= 0 or not findings:
         return None
     parts = [_part(program, finding) for finding in _drop_nested(program, findings)]
     known = [part for part in parts if part is not None]
     return _gain(program.step_s, known) if len(known) == len(parts) else None
+
+
+def _element_s(program: Program) -> float:
+    """Return the time it takes to make the elements of a step by themselves; 0 if they are not made ahead.
+
+    Waiting for Python's lock is left out: the host held it, and the repaired step may leave it free.
+    """
+    source = program.source
+    if source is None or not source.ahead or not program.steps:
+        return 0.0
+    elements = statistics.fmean(sum(map(is_element, step)) for step in program.steps)
+    waiting = wait_for_lock(program, Draw()) if source.python else 1.0
+    return elements * source.seconds / waiting
 
 
 def _drop_nested(program: Program, findings: Sequence[Finding]) -> list[Finding]:

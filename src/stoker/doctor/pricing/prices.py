@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing import tuner_gain
 from stoker.doctor.pricing.claims import ceiling, has_repair, held_s, repair_of, share_out
-from stoker.doctor.pricing.measured import measured_gain
+from stoker.doctor.pricing.measured import measured_gain, outrun_input
 from stoker.doctor.pricing.ranking import raise_to_dearest, sort_for_repair
 from stoker.doctor.pricing.repairs import (
     apply_repairs,
@@ -161,8 +161,10 @@ def _price_by_run(
 
 
 def basis_of(program: Program, findings: Sequence[Finding]) -> str:
-    """Return the basis of a price: measured if the repair of every finding that counts is measured, else modelled."""
+    """Return the basis of a price: measured if the repair of every finding that counts is, and no input holds it up."""
     counting = _select_weighty(program, findings)
+    if outrun_input(program, counting):
+        return MODELLED
     return MEASURED if counting and all(is_measured(program, f) for f in counting) else MODELLED
 
 
