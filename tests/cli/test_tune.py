@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from stoker.cli import main
+from stoker.doctor.report import tuning
+from stoker.records import Record
+from tests.support import last_record, run, run_stoker, write_program
 
 pytestmark = pytest.mark.tensorflow
 
@@ -75,3 +79,50 @@ def test_a_file_that_cannot_be_imported(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "wrong.py").write_text("def (")
     assert main(["tune", f"{tmp_path / 'wrong.py'}:x"]) == 2
     assert "wrong.py cannot be imported: SyntaxError" in capsys.readouterr().err
+
+
+STARVED = """
+import numpy as np, tensorflow as tf
+
+rows = np.random.default_rng(0).normal(size=(1280, 64)).astype("float32")
+
+def slow(row):
+    for _ in range(60):
+        row = tf.cumsum(tf.sort(row))
+    return row
+
+def make_dataset():
+    return tf.data.Dataset.from_tensor_slices(rows).map(slow).batch(16).prefetch(2)
+
+@tf.function
+def step(batch):
+    return tf.reduce_mean(batch)
+
+for _ in range(3):
+    for batch in make_dataset():
+        last = step(batch)
+print(last.numpy())
+"""
+
+
+@pytest.mark.slow
+def test_the_doctor_and_the_tuner_tell_one_story(tmp_path: Path) -> None:
+    write_program(tmp_path, STARVED)
+    record = run_stoker(tmp_path, "train.py").record
+    assert record is not None
+    (finding,) = [one for one in record["findings"] if one["kind"] == "map-without-parallel-calls"]
+    command = finding["detail"]["tuner"]["command"]
+    assert command == "stoker tune train.py:make_dataset"
+    # Whatever the tuner finds, also that it leaves the map alone, replaces the price that the doctor modelled.
+    tuned = run([sys.executable, "-m", *command.split()], tmp_path)
+    assert tuned.code == 0, tuned.stderr
+    (line,) = [one for one in tuned.stdout.splitlines() if one.startswith("In the run")]
+    assert f"In the run {record['id']}: " in line
+    assert "without map-without-parallel-calls train.py:" in line
+    left = last_record(tmp_path)
+    assert left is not None
+    saved = Record.from_json(left)
+    (told,) = [one for one in saved.findings if one.kind == "map-without-parallel-calls"]
+    assert told.what_if is not None
+    assert told.detail["tuner"]["speedup"] == [told.what_if.low, told.what_if.high]
+    assert [line] == tuning.prices(saved, [told])

@@ -78,6 +78,8 @@ class Detail(TypedDict, total=False):
     # The stages of an input pipeline, and the stage that the profiler saw at work longest.
     pipeline: list[str]
     slow_stage: str | None
+    # Whether a cache keeps what that stage makes.
+    cached: bool
     tuner: TunerGain
 
 

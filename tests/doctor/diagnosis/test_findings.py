@@ -335,6 +335,18 @@ def test_the_pipeline_is_blamed_where_it_is_slow(
         (("Prefetch", "Batch", "Range"), "BatchV2", "gather", "cache"),
         (("Prefetch", "Batch", "ParallelMap", "Range"), "ParallelMapV2", "map whole batches", "already"),
         (("Prefetch", "ParallelMap", "Batch", "Range"), "ParallelMapV2", "cache()", "behind batch()"),
+        (
+            ("Batch", "Cache", "ParallelMap"),
+            "MemoryCache::ParallelMapV2",
+            "only the first pass",
+            "stoker.tune",
+        ),
+        (
+            ("Batch", "ParallelMap", "Cache"),
+            "ParallelMapV2::MemoryCache::TensorSlice",
+            "once beforehand",
+            "tune",
+        ),
         (("Prefetch", "Batch", "TFRecord"), "TFRecord", "stoker.data", "cache"),
         (("Prefetch", "Batch", "Filter", "Range"), "Filter", "filter whole batches", "parallel"),
     ],

@@ -87,6 +87,11 @@ def is_generator(path: str) -> bool:
     return "Generator" in path
 
 
+def is_cached(path: str) -> bool:
+    """Return whether a cache keeps the results of the stage at this path, so that only the first pass waits for it."""
+    return any("Cache" in above for above in path.split("::")[:-1])
+
+
 def stage_name(path: str) -> str:
     """Return the short name of a stage: `Iterator::Root::Prefetch::BatchV2` is `Batch`."""
     return path.rsplit("::", 1)[-1].removesuffix("V2").removesuffix("V3")

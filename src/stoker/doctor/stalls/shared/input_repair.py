@@ -87,6 +87,9 @@ class InputRepair(Repair):
     def tuner_change(self, program: Program, source: Source, finding: Finding) -> ExpectedChange | None:
         """Return the change that the tuner would try first, or None."""
         slow, cores = finding.detail.get("slow_stage") or "", 1 / program.cores
+        if finding.detail.get("cached"):
+            # The tuner judges a pipeline by its later passes, which take nothing from this stage.
+            return None
         by_row = source.slow_calls > _ROWS
         if slow in _MAPS and by_row:
             return ExpectedChange(

@@ -16,6 +16,7 @@ from stoker.doctor.probes.pipelines import (
     StageTime,
     does_make_ahead,
     find_slow_stage,
+    is_cached,
     is_generator,
     stage_name,
 )
@@ -61,6 +62,10 @@ _MAPS = ("Map", "ParallelMap")
 _MAPPED_BATCHES = (
     "it maps whole batches already. cache() what is the same in every epoch, or do that part once beforehand and save "
     "it; what is drawn anew for every batch may move into the model, where the device computes it."
+)
+_CACHED = (
+    "cache() keeps its results, so only the first pass waits for it. If that takes too long, do its work once "
+    "beforehand and save the result."
 )
 
 
@@ -149,6 +154,7 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> tuple[Cause, Draft
         "pipeline": [stage.name for stage in reversed(stages)],
         "ran_as": max(ran, key=len, default=""),
         "slow_stage": stage_name(slow) if slow else None,
+        "cached": slow is not None and is_cached(slow),
         "elements": pipeline.elements,
     }
     cause, stage, remedy = Cause.SLOW_STAGE, culprit or stages[0], None
@@ -166,7 +172,10 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> tuple[Cause, Draft
     elif not prefetched and (culprit is None or not culprit.parallel):
         cause, stage = Cause.NOTHING_AHEAD, stages[0]
     elif slow:
-        remedy = _stage_remedy(stage_name(slow), [s.name for s in stages])
+        if detail["cached"]:
+            remedy = f"The {stage_name(slow)} stage is the slow one: {_CACHED}"
+        else:
+            remedy = _stage_remedy(stage_name(slow), [s.name for s in stages])
     site = stage.site or find_commonest_site(pipeline.sites)
     if site is None:
         raise AssertionError("a stage of the user's has a site")
