@@ -55,6 +55,7 @@ def _head(forecast: Forecast) -> Iterator[Text]:
     )
     yield Text(f"At the peak: {_describe_roles(forecast)}.")
     if limit is None:
+        yield Text("Which batch fits? Name the memory: --device-memory 16GiB, or --device-profile t4.")
         return
     largest = forecast.largest_batch or 0
     fits = "It fits" if forecast.batch <= largest else "It does not fit"
