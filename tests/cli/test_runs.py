@@ -251,6 +251,17 @@ def test_a_store_is_verified_against_a_head_kept_elsewhere(stoker: Stoker, tmp_p
     assert "cannot read a head" in stoker("runs", "verify", "--head", "nothere", code=2)
 
 
+def test_the_speed_of_a_measured_run_stays_on_a_narrow_terminal(
+    stoker: Stoker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    record = sample_record()
+    record_files.write(record, record_files.path_of(record.id))
+    head, row = stoker("runs").splitlines()
+    assert head.endswith("steps/s")
+    assert row.split()[-1] == "24.4"
+
+
 def test_every_run_has_a_name_on_a_narrow_terminal(stoker: Stoker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with track("homes", kind="table recipe") as recipe:

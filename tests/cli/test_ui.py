@@ -49,6 +49,7 @@ def test_it_prints_its_address_and_ends_with_a_page_open(tmp_path: Path, sent: s
         (["--token", "short"], "at least 16 characters"),
         (["--port", "99999"], "--port 99999 must be between 0 and 65535"),
         (["--store", "off"], "the store is switched off"),
+        (["--store", "sqlite:///nodir/x.db"], "nodir/x.db"),
     ],
 )
 def test_what_makes_no_sense_is_one_line(
@@ -63,3 +64,4 @@ def test_what_makes_no_sense_is_one_line(
     assert main(["ui", *words]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert said in line
+    assert list(tmp_path.iterdir()) == []

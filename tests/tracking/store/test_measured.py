@@ -70,3 +70,5 @@ def test_a_record_that_is_read_again_logs_each_epoch_once(
     (row,) = stoker.runs()
     assert (row["metrics.loss"], row["metrics.epoch"]) == (0.5, 2.0)
     assert math.isnan(row["metrics.other"])
+    # Not what timing the repairs took.
+    assert row["seconds"] == record.wall_s

@@ -22,7 +22,7 @@ _GAP = 2  # between columns
 _FOLDED_NAME = 24
 _TEST = "metrics.test "
 # The columns that are left out first if there is no room for all.
-_STANDARD_SPARED = ("steps/s", "first finding", "seconds", "test", "kind")
+_STANDARD_SPARED = ("first finding", "steps/s", "seconds", "test", "kind")
 
 
 def show(

@@ -67,7 +67,12 @@ class RunRow:
 
     @property
     def seconds(self) -> float | None:
-        """The time from the start to the end, or to when the run was last seen."""
+        """The program's wall time if it was measured; else the time from the run's start to its end, or to now.
+
+        After a measured program has ended, Stoker times its repairs; that time is not the program's.
+        """
+        if self.wall_s is not None:
+            return self.wall_s
         end = self.ended or self.seen
         return None if end is None else max(0.0, float(end) - float(self.started))
 
