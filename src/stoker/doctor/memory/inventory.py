@@ -7,11 +7,12 @@ milliseconds, so each window has only one.
 from __future__ import annotations
 
 import gc
+import itertools
 import linecache
 import re
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -122,7 +123,6 @@ def _constants(graph: Graph) -> Iterator[Holding]:
 
 def _find(has_keras: bool) -> _Found:
     found = _Found()
-    lists: dict[type, list[Any] | None] = {}
     wanted: list[tuple[type, list[Any]]] = [
         (eager.tensor_type(), found.tensors),
         (eager.variable_type(), found.variables),
@@ -136,15 +136,49 @@ def _find(has_keras: bool) -> _Found:
             (keras_optimizers.optimizer_type(), found.optimizers),
             (keras.Metric, found.metrics),
         ]
-    missing = object()
-    for thing in gc.get_objects():
-        kind = type(thing)
-        target = lists.get(kind, missing)
-        if target is missing:
-            target = lists[kind] = next((to for of, to in wanted if issubclass(kind, of)), None)
-        if target is not None:
-            target.append(thing)  # type: ignore[attr-defined]
+    lists: dict[type, list[Any]] = {}
+    for base, target in wanted:
+        for kind in _with_subclasses(base):
+            lists.setdefault(kind, target)
+    for thing in _living(lists):
+        lists[type(thing)].append(thing)
     return found
+
+
+def _living(kinds: Collection[type]) -> list[object]:
+    """Return all objects of these types that the garbage collector knows.
+
+    Python cannot finish a tuple that somebody else holds, and among all objects are tuples that another thread is
+    making. So no other thread may run before the others are let go again: all of this is one call, without a line of
+    Python in it, be it a metaclass's `__hash__` or a callback of the collector.
+    """
+    known = frozenset(map(id, kinds))
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        # Without an end of its own, since `compress` leaves the other list alone once the first one has ended.
+        everything = itertools.chain(_everything(), itertools.repeat(None))
+        return list(
+            itertools.compress(everything, map(known.__contains__, map(id, map(type, _everything()))))
+        )
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _everything() -> Iterator[object]:
+    """Yield all objects, generation by generation, with no line of Python in between.
+
+    If two of these are read in step, their own lists come last: new objects are in generation 0.
+    """
+    return itertools.chain.from_iterable(itertools.starmap(gc.get_objects, [(2,), (1,), (0,)]))
+
+
+def _with_subclasses(base: type) -> Iterator[type]:
+    yield base
+    kinds: list[type] = type.__subclasses__(base)
+    for kind in kinds:
+        yield from _with_subclasses(kind)
 
 
 def _owners_of_variables(
