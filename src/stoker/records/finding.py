@@ -52,6 +52,8 @@ class Detail(TypedDict, total=False):
     rows_are_there: bool
     callback: str
     hook: str
+    # Whether the callback calls `predict` or another loop of Keras.
+    runs_loops: bool
     # The share of its time in which it waited for a processor that other programs had.
     waited_share: float
     # The library function that reads the tensor, and the call of it in the program.

@@ -435,6 +435,24 @@ def test_fit_is_understood(session: Session) -> None:
     assert tallied(session, "sync") == {}
 
 
+class Monitor(keras.callbacks.Callback):
+    """A callback that predicts several batches, also at the end of a step."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.model.predict(np.ones((40, 3)), batch_size=8, verbose=0)
+
+
+def test_predict_in_a_callback_leaves_the_steps_of_fit_alone(session: Session) -> None:
+    model = small_model()
+    x, y = np.ones((56, 3)), np.ones((56, 2))
+    model.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=[Monitor()])
+    measured = session.measurements()
+    assert measured[StepsPart].count == int(model.optimizer.iterations) == 14
+    assert [epoch.step for epoch in measured[KerasPart].epochs] == [7, 14]
+    (hook,) = measured[KerasPart].callbacks
+    assert (hook.calls, hook.runs_loops) == (14, True)
+
+
 def test_steps_per_execution_counts_steps_not_calls(session: Session) -> None:
     model = small_model()
     model.compile("sgd", "mse", steps_per_execution=5)

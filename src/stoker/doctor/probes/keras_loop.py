@@ -54,6 +54,8 @@ class CallbackTime:
     own: bool
     calls: int = 0
     ns: int = 0
+    # Whether it calls `predict` or another loop of Keras.
+    runs_loops: bool = False
     # Time of reads and checkpoints inside the hook, which are findings of their own.
     elsewhere_ns: int = 0
     # The time of some of its calls, and how long they waited for a processor.
@@ -102,6 +104,19 @@ class EpochLogs:
     values: dict[str, float]
 
 
+@dataclass
+class _Progress:
+    """What one running loop has done: `predict` in a callback of `fit` is a loop inside another."""
+
+    batch_size: int = 0
+    # The number of the batch at which the current execution began, and that of the last finished batch.
+    begin: int = 0
+    last: int = -1
+    batches: int = 0
+    # How many batches an epoch has: 0 if unknown; None before the loop has its iterator.
+    epoch_batches: int | None = None
+
+
 class KerasLoop(Probe):
     """Follows Keras' loops on the main thread."""
 
@@ -118,11 +133,8 @@ class KerasLoop(Probe):
         # How many loops of Stoker's trainer are open. Those keep their values themselves.
         self._own_loops = 0
         self._steps = steps
-        self._batch_size = 0
-        self._begin_step = 0
-        self._last_batch = -1
-        self._epoch_batches: int | None = None  # 0 if unknown; None before the loop has its iterator
-        self._batches = 0
+        self._progress = _Progress()
+        self._loops_run = 0
         self._wrapped: set[type] = set()
         self._before_call: list[int] = []
         self._call_began = 0
@@ -199,7 +211,7 @@ class KerasLoop(Probe):
         if not self.active or not self.recorder.on_main_thread():
             yield
             return
-        outside, self._batch_size = self._batch_size, batch_size
+        outside, self._progress = self._progress, _Progress(batch_size)
         self._own_loops += 1
         self.join()
         try:
@@ -207,7 +219,7 @@ class KerasLoop(Probe):
         finally:
             self.leave()
             self._own_loops -= 1
-            self._batch_size = outside
+            self._progress = outside
 
     @contextmanager
     def _add_batches(self, batches: int) -> Iterator[None]:
@@ -224,8 +236,9 @@ class KerasLoop(Probe):
                 return original(model, *args, **kwds)
             recorder.on_wake()
             self._steps.keras_depth += 1
-            batch_size_outside, batches_before = self._batch_size, self._batches
-            limit_outside, self._epoch_batches = self._epoch_batches, None
+            self._loops_run += 1
+            outside = self._progress
+            progress = self._progress = _Progress(outside.batch_size)
             before = list(recorder.totals)
             started = recorder.enter(DISPATCH)
             if name == "evaluate":
@@ -238,13 +251,12 @@ class KerasLoop(Probe):
                 recorder.on_wake()
                 elapsed = recorder.leave() - started
                 self._steps.keras_depth -= 1
-                self._batch_size, self._epoch_batches = batch_size_outside, limit_outside
+                self._progress = outside
                 if not self._steps.keras_depth:
                     data = args[0] if args else kwds.get("x")
                     self.call_safely(self._count, name, data, before, started, elapsed)
                     rank = TRAINING if name == "fit" else INFERENCE
-                    batches = self._batches - batches_before
-                    self.call_safely(self._steps.keras_call, name, rank, batches, recorder.since)
+                    self.call_safely(self._steps.keras_call, name, rank, progress.batches, recorder.since)
 
         return run
 
@@ -281,12 +293,13 @@ class KerasLoop(Probe):
 
     def _note_batches(self, iterator: EpochIterator) -> None:
         adapter = iterator.data_adapter
-        if self._epoch_batches is None:
+        progress = self._progress
+        if progress.epoch_batches is None:
             # The first iterator is the loop's own; `fit` makes another for its validation. With `steps_per_epoch`,
             # Keras runs whole executions.
-            self._epoch_batches = 0 if iterator.steps_per_epoch else adapter.num_batches or 0
+            progress.epoch_batches = 0 if iterator.steps_per_epoch else adapter.num_batches or 0
         size = adapter.batch_size
-        self._batch_size = int(size) if size else batch_size(adapter.get_tf_dataset())
+        progress.batch_size = int(size) if size else batch_size(adapter.get_tf_dataset())
 
     def _callback_list(self, original: Callable[..., None]) -> Callable[..., None]:
         def init(callbacks: CallbackList, *args: object, **kwds: object) -> None:
@@ -321,13 +334,18 @@ class KerasLoop(Probe):
             totals = recorder.totals
             elsewhere = totals[SYNC] + totals[CHECKPOINT]
             waited = main_thread_wait_ns() if entry.is_sampled else None
+            loops = self._loops_run
             started = recorder.enter(PYTHON)
             try:
                 return original(callback, *args, **kwds)
             finally:
                 ended = recorder.leave()
+                has_loops = self._loops_run > loops
+                entry.runs_loops = entry.runs_loops or has_loops
                 if recorder.window is not None:
                     recorder.window.label(started, PYTHON, where, f"{cls.__name__}.{hook}")
+                    if has_loops:
+                        recorder.window.take_over(started, where, (SYNC, CHECKPOINT))
                 if waited is not None:
                     entry.sampled_ns += ended - started
                     entry.waited_ns += main_thread_wait_ns() - waited
@@ -362,7 +380,7 @@ class KerasLoop(Probe):
 
     def _batch_begin(self, original: Callable[..., T]) -> Callable[..., T]:
         def begin(callbacks: CallbackList, batch: int, logs: object = None) -> T:
-            self._begin_step = batch
+            self._progress.begin = batch
             return original(callbacks, batch, logs)
 
         return begin
@@ -384,27 +402,29 @@ class KerasLoop(Probe):
 
     def _count_in_pause(self, count: StepCount, batch: int) -> None:
         """Count the batches since the last one. A number that is not larger belongs to the next epoch."""
-        before, last = self._last_batch, self._find_last_batch(batch)
-        steps = last - before if last > before else last + 1
-        self._last_batch = last
-        self._batches += steps
+        progress, last = self._progress, self._find_last_batch(batch)
+        steps = last - progress.last if last > progress.last else last + 1
+        progress.last = last
+        progress.batches += steps
         self._trained += steps if count.rank == TRAINING else 0
         count.steps += steps
         count.ticks += 1
-        count.examples += steps * self._batch_size
+        count.examples += steps * progress.batch_size
         if self.recorder.is_due:
             self.recorder.on_wake()
 
     def _find_last_batch(self, batch: int) -> int:
         # With several steps per execution, Keras names the last batch of a whole execution at the end of an epoch.
-        return min(int(batch), self._epoch_batches - 1) if self._epoch_batches else int(batch)
+        limit = self._progress.epoch_batches
+        return min(int(batch), limit - 1) if limit else int(batch)
 
     def _count_batches(self, rank: int, source: str, batch: int) -> None:
-        last = self._last_batch = self._find_last_batch(batch)
-        steps = max(1, last - int(self._begin_step) + 1)
-        self._batches += steps
+        progress = self._progress
+        progress.last = self._find_last_batch(batch)
+        steps = max(1, progress.last - int(progress.begin) + 1)
+        progress.batches += steps
         self._trained += steps if rank == TRAINING else 0
-        self._steps.tick(rank, source, steps, steps * self._batch_size, self.recorder.since)
+        self._steps.tick(rank, source, steps, steps * progress.batch_size, self.recorder.since)
 
     def _epoch_end(self, original: Callable[..., T]) -> Callable[..., T]:
         def end(history: Callback, epoch: int, logs: Mapping[str, object] | None = None) -> T:

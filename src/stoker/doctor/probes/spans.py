@@ -8,6 +8,7 @@ doubled), and if there are too many, middle ones are dropped. So memory does not
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from stoker import clock
@@ -91,6 +92,14 @@ class Window:
                 return
             if span.site is None:
                 span.site, span.name = site, span.name or name
+
+    def take_over(self, started: int, site: object, apart: Collection[int]) -> None:
+        """Assign all spans from `started` on to a call that has just ended, except those of some accounts."""
+        for span in reversed(self.spans):
+            if span.start < started:
+                return
+            if span.account not in apart:
+                span.site = site
 
 
 class SpanWindows:

@@ -17,6 +17,7 @@ from stoker.doctor.stalls.shared.draft import Draft, happens_every_step, is_wort
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.measurements import Measurements
+    from stoker.records import Finding
 
 _COSTLY = re.compile(
     r"^(builtins\.(print|open)|wandb\.|logging\.|model\.(predict|evaluate|save|save_weights|get_weights|set_weights)"
@@ -27,6 +28,18 @@ _COSTLY = re.compile(
 _BATCH_ARGUMENT = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
 # A callback that works every few batches, up to this many, counts as one that works at every batch.
 _OFTEN = 10
+
+
+# What Keras does in a `predict` or `evaluate`, beside the accounts of any callback.
+_OF_LOOPS = ("trace", "input", "launch", "compute", "graph", "teardown")
+
+
+class _CallbackRarely(DoneRarely):
+    """The repair: the callback works only every N steps, and so does a `predict` in it."""
+
+    def accounts_of(self, finding: Finding) -> tuple[str, ...]:
+        """Return the accounts of any callback, and those of a loop of Keras that this one runs."""
+        return (*self.accounts, *_OF_LOOPS) if finding.detail.get("runs_loops") else self.accounts
 
 
 class HostCallbackPerBatch(Rule):
@@ -46,7 +59,7 @@ class HostCallbackPerBatch(Rule):
     why = "A callback runs between two steps, in Python: the device has nothing to do until it returns."
     known_problems = "How long the work takes is not known without running."
     # Reads and saves inside a callback are findings of their own.
-    repair = DoneRarely(
+    repair = _CallbackRarely(
         accounts=("python", "eager", "dispatch"),
         assumes=f"callbacks: {RARE}; {WARM}",
         beside=(0.0, 0.8),
@@ -72,11 +85,13 @@ class HostCallbackPerBatch(Rule):
             lost = callback.ns - callback.elsewhere_ns
             per_batch = "batch" in callback.hook and happens_every_step(m, callback.calls)
             if callback.site and per_batch and is_worth_reporting(m, lost, 0.01):
-                detail = {
+                detail: dict[str, object] = {
                     "callback": callback.class_name,
                     "hook": callback.hook,
                     "waited_share": round(callback.waited_share, 4),
                 }
+                if callback.runs_loops:
+                    detail["runs_loops"] = True
                 yield Draft(callback.site, callback.calls, callback.ns, lost, detail=detail)
 
 
