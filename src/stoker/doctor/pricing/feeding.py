@@ -33,8 +33,11 @@ def with_elements(steps: list[list[Piece]]) -> list[list[Piece]]:
     return [[change(piece) for piece in step] for step in steps]
 
 
-def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source | None:
-    """Return the pipeline that the steps wait for, as the run and the profiler's windows show it."""
+def source_of(record: Record, steps: list[list[Piece]], step_s: float, undisturbed: float) -> Source | None:
+    """Return the pipeline that the steps wait for, as the run and the profiler's windows show it.
+
+    The windows show the stages at work beside other programs; `undisturbed` is the share of that time without them.
+    """
     asked = [[p for p in step if is_element(p)] for step in steps]
     first = sum(p.name == FIRST_ELEMENT for step in steps for p in step if p.account == "input")
     waits = [sum(p.seconds for p in pieces) for pieces in asked]
@@ -60,7 +63,7 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float) -> Source
     elif starved and (not total or waited > _HELD_UP * step_s):
         made = step_s
     else:
-        made = min(step_s, total / roots)
+        made = min(step_s, total / roots * undisturbed)
     made /= max(1.0, elements)
     return Source(
         seconds=made,

@@ -63,7 +63,7 @@ def of(record: Record) -> Program | None:
     else:
         steps = [inside_graphs(step, windows) for step in steps]
     busy = windows.graph_busy_ns
-    source = source_of(record, steps, step_s)
+    source = source_of(record, steps, step_s, left)
     stretch = stretch_of(record, phase.cores)
     eager_kernels, eager_floor = _eager_kernels(windows, phase, stretch)
     program = Program(
