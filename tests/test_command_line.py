@@ -142,7 +142,7 @@ def test_runs_lists_newest_first_and_damaged_ones_too(tmp_path: Path) -> None:
     outcome = stoker(tmp_path, "runs")
     assert outcome.code == 0
     assert outcome.stdout.index("20260102") < outcome.stdout.index("20260101")
-    assert "sync-in-loop train.py:42" in outcome.stdout
+    assert "24.4" in outcome.stdout
     assert "damaged" in outcome.stdout
 
 

@@ -154,9 +154,10 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> tuple[Cause, Draft
         "pipeline": [stage.name for stage in reversed(stages)],
         "ran_as": max(ran, key=len, default=""),
         "slow_stage": stage_name(slow) if slow else None,
-        "cached": slow is not None and is_cached(slow),
         "elements": pipeline.elements,
     }
+    if slow is not None and is_cached(slow):
+        detail["cached"] = True
     cause, stage, remedy = Cause.SLOW_STAGE, culprit or stages[0], None
     python = [s for s in stages if s.python]
     if python and (
@@ -172,7 +173,7 @@ def _blame(m: Measurements, pipeline: Pipeline, wait: int) -> tuple[Cause, Draft
     elif not prefetched and (culprit is None or not culprit.parallel):
         cause, stage = Cause.NOTHING_AHEAD, stages[0]
     elif slow:
-        if detail["cached"]:
+        if detail.get("cached"):
             remedy = f"The {stage_name(slow)} stage is the slow one: {_CACHED}"
         else:
             remedy = _stage_remedy(stage_name(slow), [s.name for s in stages])
