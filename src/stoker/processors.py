@@ -1,4 +1,4 @@
-"""How much processor time this process got, how long its threads waited for it, and how many processors are free.
+"""Processor time: how much this process got, how long its threads waited for it, how many processors are free.
 
 Linux counts both for each thread. On systems that do not count, waiting times are zero.
 """
@@ -43,7 +43,7 @@ class ProcessorUse(NamedTuple):
         return ProcessorUse(*(max(0, now - then) for now, then in zip(self, before, strict=True)))
 
     def stretch(self, elapsed: int, cores: int) -> float:
-        """Return how many times as long something took because other programs held the processors.
+        """Return the factor by which other programs, which held the processors, slowed something down.
 
         Threads also wait for processors that other threads of this process hold, so other programs can have held only
         the time that is left.

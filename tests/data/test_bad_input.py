@@ -54,7 +54,7 @@ def test_gaps_that_make_a_category_of_numbers_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", [5, ["?", 5]])
 def test_what_cannot_stand_for_a_missing_value(tmp_path: Path, missing: Any) -> None:
-    assert "must be a text that stands for a missing value" in _csv(tmp_path, "a,b\n1,2\n", missing=missing)
+    assert "must be a string that stands for a missing value" in _csv(tmp_path, "a,b\n1,2\n", missing=missing)
 
 
 def test_whole_numbers_beyond_int64_are_not_rounded_in_silence(tmp_path: Path) -> None:

@@ -163,8 +163,8 @@ def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest
     assert main([*asked, "--group", "who"]) == 0
     said = capsys.readouterr().out
     assert "class 'rare' has 3 rows" in said
-    assert "column 'outcome' tells the target by itself" in said
-    assert "column 'code' tells the target by itself" in said
+    assert "column 'outcome' gives the target away by itself" in said
+    assert "column 'code' gives the target away by itself" in said
     assert "column 'amount'" not in said
     program = (tmp_path / "mine.py").read_text()
     assert 'group="who"' in program
@@ -200,7 +200,7 @@ def test_numbers_that_separate_the_classes_are_told(told: Callable[[list[str]], 
         kind, place = n % 3, n * 7 % 90 / 1000
         lines.append(f"{n * 7 % 31}.25,{kind + place},{kind + place + (n == 31)},{'abc'[(kind + 1) % 3]}")
     said = told(lines)
-    assert "column 'score' tells the target by itself" in said
+    assert "column 'score' gives the target away by itself" in said
     assert "'size'" not in said
     assert "'nearly'" not in said
 
@@ -211,7 +211,7 @@ def test_the_target_in_another_unit_is_told(told: Callable[[list[str]], str]) ->
         price = 31 * n % 997 + 0.5
         lines.append(f"{n * 7 % 31}.25,{'' if n % 9 == 4 else round(100 * price)},{price}")
     said = told(lines)
-    assert "column 'cents' tells the target by itself" in said
+    assert "column 'cents' gives the target away by itself" in said
     assert "'size'" not in said
 
 

@@ -24,8 +24,8 @@ def find_record(name: str | None) -> Path:
         if kind is None:
             raise
     raise RecordError(
-        f"run {name} is of kind {kind!r} and has no ledger, which only programs under `stoker run` leave: "
-        f"`stoker runs show {name}` shows it, `stoker runs diff A B` compares any two runs"
+        f"run {name} is of kind {kind!r} and has no ledger, since only programs under `stoker run` leave one: "
+        f"`stoker runs show {name}` shows it, and `stoker runs diff A B` compares any two runs"
     )
 
 

@@ -43,15 +43,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "bundle", type=any_path, metavar="BUNDLE", help="the new bundle, or a run's directory"
     )
-    parser.add_argument("--model", default="", metavar="NAME", help="only what this model was asked")
+    parser.add_argument("--model", default="", metavar="NAME", help="only requests to this model")
     parser.add_argument(
-        "--allow", default="1%", metavar="PERCENT", help="how many of the rows may change (1%%)"
+        "--allow", default="1%", metavar="PERCENT", help="the share of rows that may change (1%%)"
     )
     parser.add_argument(
         "--tolerance",
         default="1%",
         metavar="PERCENT",
-        help="how far a number may be off, of the largest number of its output (1%%)",
+        help="how far a number may be off, as a share of its output's largest number (1%%)",
     )
     parser.add_argument(
         "--rows", type=int, default=10, metavar="N", help="how many changed rows to show (10)"

@@ -129,7 +129,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=MOST_VALUES,
         metavar="N",
-        help="record inputs and answers of at most so many values, and of others the shape only (1024)",
+        help="record inputs and answers of at most this many values; of larger ones, only the shape (1024)",
     )
     add_rollout(parser)
     parser.add_argument(
@@ -151,7 +151,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-reload-requests",
         action="store_true",
-        help="let gRPC clients choose the models by HandleReloadConfigRequest (needs --workers 1)",
+        help="let gRPC clients choose the models with HandleReloadConfigRequest (needs --workers 1)",
     )
     add_store(parser)
     parser.add_argument(
@@ -215,7 +215,7 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """Where a server listens; a gRPC port of 0 means no gRPC."""
+    """The address at which a server listens; a gRPC port of 0 means no gRPC."""
 
     host: str
     port: int
@@ -309,7 +309,7 @@ def _locate(path: str) -> Path:
     except bundle.BundleError as error:
         if not place.is_dir():
             raise
-        raise bundle.BundleError(f"{error}; nor has it a {places.SAVED_MODEL}") from None
+        raise bundle.BundleError(f"{error}; it has no {places.SAVED_MODEL} either") from None
 
 
 def _check(args: argparse.Namespace) -> None:

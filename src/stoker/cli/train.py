@@ -84,7 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--weights",
         type=local_path,
         metavar="FILE",
-        help="the base's weights, if not those Keras downloads for it",
+        help="a file with the base's weights, if not those that Keras downloads",
     )
     image.add_argument(
         "--augment",

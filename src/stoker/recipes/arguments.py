@@ -34,7 +34,7 @@ class RunOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """How a recipe trains, and where its run is kept; `recipes.table` describes the fields.
+    """A request to train, and where to keep the run; `recipes.table` describes the fields.
 
     Attributes:
         started_ns: when the run's time began, as `clock.now_ns` counts.

@@ -1,4 +1,4 @@
-"""How a table was read: each column's kind, what was left out and why, cells that could not be read."""
+"""The way a table was read: each column's kind, what was left out and why, cells that could not be read."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ class Trainer(TracedSteps):
 
     @property
     def parts_refusal(self) -> str | None:
-        """Why a batch cannot be cut into parts, or None."""
+        """The reason why a batch cannot be cut into parts, or None."""
         if not self.updates_last or type(self).minimize is not Trainer.minimize:
             return "a train_step or minimize of your own takes the batch as it is"
         losses = self.options.losses
@@ -325,5 +325,5 @@ class Trainer(TracedSteps):
 
 
 def _is_rows(x: Data) -> bool:
-    """Whether the data is arrays, rather than a pipeline that has its own order."""
+    """Return whether the data is arrays, rather than a pipeline that has its own order."""
     return not isinstance(x, tf.data.Dataset | keras.utils.PyDataset | Iterator)

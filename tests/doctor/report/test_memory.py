@@ -66,7 +66,7 @@ def test_when_memory_ran_out_the_report_begins_with_the_allocation() -> None:
     assert failure_lines(record) == [
         "Out of memory on /GPU:0: no 784.0 MiB for float32[256,112,112,64] at train.py:48 (layer model/conv_stack).",
         "The batch has 256 rows. At most 190 fit, by what the step had allocated until then.",
-        "What would save about how much: mixed precision (activations in 16 bits): 3.0 GiB.",
+        "Roughly what each change would save: mixed precision (activations in 16 bits): 3.0 GiB.",
     ]
     assert failure_lines(sample_record(memory_book=book)) == []
     stream = io.StringIO()
@@ -79,5 +79,5 @@ def test_when_memory_ran_out_the_report_begins_with_the_allocation() -> None:
 def test_a_run_without_a_book_says_why() -> None:
     assert "The program ran on the CPU" in " ".join(drawn(sample_record()).split())
     on_device = sample_record(device=Device("A GPU", "GPU", 1))
-    assert "the program ended before it had made a few" in " ".join(drawn(on_device).split())
+    assert "program ended before it had made a few steps" in " ".join(drawn(on_device).split())
     assert memory_lines(on_device) == []

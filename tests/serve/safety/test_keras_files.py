@@ -121,7 +121,7 @@ def function(name: str, module: str) -> Callable[[dict[str, Any]], None]:
             function("enable_unsafe_deserialization", "keras.src.saving.serialization_lib"),
             "of the module 'keras.src",
         ),
-        (function("version", "keras"), "keras.version is no part of a model"),
+        (function("version", "keras"), "keras.version is not part of a model"),
     ],
 )
 def test_what_runs_code_or_reads_files_is_refused(

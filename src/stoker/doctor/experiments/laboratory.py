@@ -82,7 +82,7 @@ def _share_of_time(waiting: Sequence[tuple[Finding, str]]) -> float:
 
 
 def _with_containers(rows: list[ExperimentRow], replaced: Sequence[frozenset[int]]) -> list[ExperimentRow]:
-    """Return the rows, each with the rows that replace the same ops and more."""
+    """Return each row with the names of the rows that replace the same ops and more."""
     return [
         dataclasses.replace(
             row,

@@ -115,7 +115,7 @@ class RecordedStep:
 
 
 def is_handle(tensor: Tensor) -> bool:
-    """Whether a tensor is a handle, not data."""
+    """Return whether a tensor is a handle, not data."""
     return tensor.dtype.name in ("resource", "variant")
 
 

@@ -1,4 +1,4 @@
-"""Where a program sets its batch, given by name: an option of its command line, or a name at the top of its file."""
+"""The place where a program sets its batch, given by name: an option, or a name at the top of its file."""
 
 from __future__ import annotations
 

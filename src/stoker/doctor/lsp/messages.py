@@ -74,7 +74,7 @@ def offer_actions(
 
 
 def _is_wanted(kind: str, asked: Sequence[str] | None) -> bool:
-    """Whether an editor asks for this kind of action or a more general one; None asks for all."""
+    """Return whether an editor asks for this kind of action or a more general one; None asks for all."""
     return asked is None or any(kind == one or kind.startswith(f"{one}.") for one in asked)
 
 

@@ -1,4 +1,4 @@
-"""What `stoker run` tells the program's process: settings, passed as one line in the environment."""
+"""The settings that `stoker run` passes to the program's process, as one line in the environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stoker.doctor.diagnosis.record import RunFacts
 
 @dataclasses.dataclass(frozen=True)
 class ChildSettings:
-    """What `stoker run` tells the program's process."""
+    """The settings that `stoker run` passes to the program's process."""
 
     record: str
     start_ns: int

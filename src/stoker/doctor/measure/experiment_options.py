@@ -1,4 +1,4 @@
-"""How long repairs may be timed: the option `experiments` of `stoker run`, of `stoker.Watch` and of `%%stoker`."""
+"""The option `experiments` of `stoker run`, `stoker.Watch` and `%%stoker`: how long repairs may be timed."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _INTERVALS = 80
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is assumed about a job."""
+    """The assumptions about a job."""
 
     # The step time of one worker by itself.
     step_s: float

@@ -28,12 +28,12 @@ def list_timed_s(program: Program, finding: Finding) -> tuple[float, ...]:
 
 
 def is_measured(program: Program, finding: Finding) -> bool:
-    """Whether a finding's price assumes nothing."""
+    """Return whether a finding's price assumes nothing."""
     return repair_of(finding.kind).is_measured(program, finding)
 
 
 def is_marked(program: Program, finding: Finding) -> bool:
-    """Whether marked steps show what the repair replaces."""
+    """Return whether marked steps show what the repair replaces."""
     timed = repair_of(finding.kind).timed(program, finding)
     return timed is not None and bool(timed.replaces)
 

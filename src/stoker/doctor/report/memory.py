@@ -26,7 +26,7 @@ NO_DEVICE = (
     "The program ran on the CPU. TensorFlow reports allocations of GPUs and of the software GPU only: "
 )
 _TRY = "run it with --device software-gpu."
-NO_WINDOW = "No step was seen: the program ended before it had made a few."
+NO_WINDOW = "The program ended before it had made a few steps."
 
 
 def group_by_role(book: DeviceMemory) -> list[tuple[str, list[MemoryOwner]]]:
@@ -86,7 +86,7 @@ def failure_lines(record: Record) -> list[str]:
         )
     if failed.savings:
         listed = "; ".join(f"{one.change}: {size(one.bytes)}" for one in failed.savings)
-        lines.append(f"What would save about how much: {listed}.")
+        lines.append(f"Roughly what each change would save: {listed}.")
     return lines
 
 

@@ -47,7 +47,7 @@ class _ManyStepsACall(AsGraph):
         return "line-as-graph" if _is_of_ops(finding) else "many-steps"
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """Replace the calls, their kernels and the loop's own Python by the timed loop."""
+        """Replace the calls, their kernels and the loop's own Python with the timed loop."""
         timed = self.timed(program, finding)
         if _is_of_ops(finding) or (timed is not None and timed.replaces):
             return super().apply_measured(program, finding, seconds)
@@ -104,12 +104,12 @@ class _ManyStepsACall(AsGraph):
 
 
 def _is_kernel_of(piece: Piece, finding: Finding) -> bool:
-    """Whether a piece is kernels of the finding's calls, or of calls from an unknown line."""
+    """Return whether a piece is kernels of the finding's calls, or of calls from an unknown line."""
     return piece.account == "compute" and piece.site in (None, site_of(finding))
 
 
 def _is_of_ops(finding: Finding) -> bool:
-    """Whether a finding is about eager ops rather than calls."""
+    """Return whether a finding is about eager ops rather than calls."""
     return "ops" in finding.detail
 
 

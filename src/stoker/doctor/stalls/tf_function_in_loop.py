@@ -60,7 +60,7 @@ class TfFunctionInLoop(Rule):
 
 
 def _is_kept(fact: Fact) -> bool:
-    """Whether the program caches the function: it is put into a dictionary, or made only if there is none yet."""
+    """Return whether the program caches the function: puts it into a dictionary, or makes it only if there is none."""
     module, node = fact.at.module, fact.at.node
     statement = module.find_enclosing(node, ast.stmt)
     if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Subscript) for t in statement.targets):

@@ -97,7 +97,7 @@ def family(loss: Value | None) -> str:
 
 
 def takes_logits(loss: Value | None) -> bool | None:
-    """Whether the loss takes logits; None if unknown."""
+    """Return whether the loss takes logits; None if unknown."""
     if isinstance(loss, Py):
         return False
     given = loss.about.get("from_logits") if isinstance(loss, Thing) else None

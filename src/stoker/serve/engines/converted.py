@@ -42,7 +42,7 @@ def allowed_of(known: Bundle, name: str) -> dict[str, float]:
 
 
 def is_installed(name: str) -> bool:
-    """Whether the engine's runtime is installed."""
+    """Return whether the engine's runtime is installed."""
     return importlib.util.find_spec(RUNTIMES[name]) is not None
 
 

@@ -30,7 +30,7 @@ _LEAST_ROWS = 20
 
 
 class QuantizationReport(TypedDict):
-    """What a bundle's description says about a quantised engine.
+    """The part of a bundle's description about a quantised engine.
 
     `off`, `bound`: shares of an output's largest value. `allowed`: the bound by output. `bytes`: of the float file and
     of this one. `times_quicker`: for one row and for several.
@@ -65,7 +65,7 @@ def read_quantization(kind: str, bound: float, fields: Sequence[Field], given: o
     if not kind:
         return None
     if kind not in KINDS:
-        raise ArgumentError(f"quantize={kind!r} is none of {', '.join(KINDS)}")
+        raise ArgumentError(f"quantize={kind!r} is not one of {', '.join(KINDS)}")
     if not 0 < bound < 1:
         raise ArgumentError(f"bound={bound!r} must be more than 0 and less than 1")
     need = f"{kind} needs {_LEAST_ROWS} real rows to calibrate and to prove the bound: calibrate= (--calibrate FILE)"
@@ -92,7 +92,7 @@ def quantize(
     Args:
         function: the function to quantise.
         directory: where the function is saved.
-        inputs, outputs: what the function takes and gives.
+        inputs, outputs: those of the function.
         recorded: the inputs of the recorded examples, for which the bound must hold, too.
         asked: what was asked for.
 

@@ -1,4 +1,4 @@
-"""What all gRPC services share: calls pass messages to the data plane, and errors become gRPC's codes."""
+"""The base of all gRPC services: calls pass messages to the data plane, and errors become gRPC's codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may send a request: checked before its body is read, whichever way the request comes."""
+"""Decide who may send a request, before its body is read, however the request arrives."""
 
 from __future__ import annotations
 

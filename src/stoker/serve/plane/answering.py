@@ -34,7 +34,7 @@ T = TypeVar("T")  # an answer, as a protocol encodes it
 
 @dataclass(slots=True)
 class Inquiry:
-    """What the data plane knows about one request.
+    """The facts that the data plane knows about one request.
 
     Attributes:
         path: what it asks for.
@@ -70,7 +70,7 @@ class Parsed(Generic[T]):
 
 @dataclass(slots=True)
 class Question(Generic[T]):
-    """What a request asks of a model.
+    """A question that a request asks a model.
 
     Attributes:
         model: the model's name.
@@ -153,7 +153,7 @@ class _Asked(Job, Generic[T]):
 
 
 def is_large(size: int, inputs: Sequence[Field]) -> bool:
-    """Whether parsing this many bytes could hold up all other requests."""
+    """Return whether parsing this many bytes could hold up all other requests."""
     return size > _LARGE_IMAGE_BYTES and (size > _LARGE_BYTES or any(map(takes_files, inputs)))
 
 
@@ -176,7 +176,7 @@ class DataPlane:
         self._parser = ThreadPoolExecutor(1, "stoker-parse")
 
     def is_serving(self) -> bool:
-        """Whether the server takes requests, and every model answers."""
+        """Return whether the server takes requests, and every model answers."""
         return self.is_ready and self.models.is_loaded()
 
     def require_ready(self) -> None:

@@ -21,7 +21,7 @@ MEANINGS: Final = {
     429: "The queue is full.",
     499: "The client closed the connection before its answer; nobody gets this one.",
     500: "The model failed.",
-    503: "The server is not ready, ends, or has too many requests.",
+    503: "The server is not ready, is shutting down, or has too many requests.",
     504: "There was no answer in time.",
 }
 # The statuses that say when to try again.

@@ -158,7 +158,7 @@ def choose_outputs(
 
 
 def rank_values(array: Array, count: int, version: Version) -> Array:
-    """Return the largest values of each row, as texts "value:place" or "value:place:label"."""
+    """Return the largest values of each row, as strings "value:place" or "value:place:label"."""
     if array.ndim == 0 or array.dtype.kind not in "biuf":
         raise RequestError(
             400, "classification needs an output of numbers, with a row of them for each input row"

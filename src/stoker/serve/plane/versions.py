@@ -155,7 +155,7 @@ class VersionLoader:
             loaded = loading.load_saved_model(place, settings.tags)
             outward = outward_operations(place)
             if outward:  # reported but not refused: --trusted-only is for that
-                self._say(f"{name}: warning: it can reach outside the model, by {', '.join(outward)}")
+                self._say(f"{name}: warning: it can reach outside the model, through {', '.join(outward)}")
         asked = (
             warming.answer_recorded_requests(loaded, place, settings.warm_repeats)
             if settings.warm_repeats

@@ -25,7 +25,7 @@ class IncomparableError(ArgumentError):
 
 @dataclass(frozen=True)
 class OutputChanges:
-    """How one output changed, row by row.
+    """The changes of one output, row by row.
 
     Attributes:
         changed: whether the row has changed.
@@ -38,7 +38,7 @@ class OutputChanges:
 
 @dataclass(frozen=True)
 class AnswerChanges:
-    """How the answers to some rows changed: all outputs, and whether a row counts as changed."""
+    """The changes of the answers to some rows: all outputs, and whether a row counts as changed."""
 
     outputs: dict[str, OutputChanges]
     changed: Array

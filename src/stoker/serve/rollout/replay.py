@@ -45,7 +45,7 @@ class ChangedRow:
 
 @dataclass
 class OutputSummary:
-    """How an output changed over all rows.
+    """The changes of an output over all rows.
 
     Attributes:
         rows: how many rows were compared.
@@ -68,7 +68,7 @@ class OutputSummary:
 
 @dataclass
 class ReplaySummary:
-    """How a new bundle answers recorded requests.
+    """The answers of a new bundle to recorded requests, summed up.
 
     Attributes:
         test: whether its answers are alike.

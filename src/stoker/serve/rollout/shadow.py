@@ -142,7 +142,7 @@ class Candidate:
         version = batch[0].version
         if self._compared_with is not version:
             if self._compared_with is not None:
-                self._say(f"{self.model} shadow: version {version.number} answers now: starting anew")
+                self._say(f"{self.model} shadow: version {version.number} answers now: starting over")
                 self.test, self.failed = AgreementTest(self._allowed), 0
             self._compared_with = version
         try:
@@ -211,10 +211,10 @@ class Candidate:
 
 
 _HELP = {
-    "stoker_shadow_requests": "Requests that the candidate was asked, too.",
+    "stoker_shadow_requests": "Requests that the candidate was sent, too.",
     "stoker_shadow_changed_ratio": "The share of their rows whose answer changed.",
     "stoker_shadow_failed": "Requests that the candidate did not answer.",
-    "stoker_shadow_skipped": "Requests that it was not asked, because too many waited.",
+    "stoker_shadow_skipped": "Requests that it was not sent, because too many were waiting.",
     "stoker_canary_answered": "Clients' requests that the candidate answered, with --canary.",
     "stoker_canary_refused": "Clients' requests that it did not answer, so that the model did.",
     "stoker_shadow_conclusion": "1: different, -1: same, 0: not enough yet.",

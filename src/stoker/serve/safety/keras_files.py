@@ -194,5 +194,5 @@ def _reason_against(config: dict[str, object]) -> str:
     if not isinstance(module, str) or not _PARTS_OF_MODELS.fullmatch(module):
         return f"it needs {target!r} of the module {module!r}, which only the program that made it has"
     if module == "keras" and not target[:1].isupper() and not target.startswith("__"):
-        return f"keras.{target} is no part of a model"
+        return f"keras.{target} is not part of a model"
     return ""

@@ -1,4 +1,4 @@
-"""What is noted about a request for its trace while it is answered; a thread makes spans from it later (`sending`).
+"""Notes about a request for its trace, taken while it is answered; a thread makes spans from them (`sending`).
 
 An SDK's spans cost as much as a small model, so the event loop only notes moments, in a queue with a limit.
 """

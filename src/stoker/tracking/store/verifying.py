@@ -47,7 +47,7 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Verification:
-    """How much was checked, what is wrong, and what could not be judged, one sentence each."""
+    """The outcome: how much was checked, what is wrong, and what could not be judged, one sentence each."""
 
     rows: int
     files: int
@@ -66,7 +66,7 @@ class _Seal:
 
 @dataclass
 class _AuditSummary:
-    """What the store must hold according to the audit."""
+    """The content that the store must have according to the audit."""
 
     # The hashes of the rows that the heads name.
     hashes: dict[int, str | None]

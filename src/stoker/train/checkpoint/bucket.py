@@ -228,7 +228,7 @@ _OWN = re.compile(rf"(?:{PARTS}/)?checkpoint-(\d+)-step-[^/]*")
 
 
 def _is_same(path: Path, entry: ManifestEntry) -> bool:
-    """Whether a local file is the one that the manifest names."""
+    """Return whether a local file is the one that the manifest names."""
     try:
         return files.checksum(path) == (entry["size"], entry["crc"])
     except files.DamagedFile:

@@ -44,13 +44,13 @@ _SILENT = 3
 
 
 def are_kept() -> bool:
-    """Whether the next process will find the compilations of this one."""
+    """Return whether the next process will find the compilations of this one."""
     return compilations.own_directory() is not None
 
 
 @contextmanager
 def kept_around() -> Iterator[None]:
-    """A context around a call that compiles: it uses kept compilations and keeps new ones."""
+    """Use kept compilations for a call within the block, and keep the new ones that it makes."""
     own = compilations.own_directory()
     if own is None:
         yield
@@ -124,7 +124,7 @@ def _keep(path: Path, place: Path) -> None:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file is complete: a protobuf message with only strings, the program's code among them."""
+    """Return whether a file is complete: a protobuf message with only strings, the program's code among them."""
     try:
         with path.open("rb") as file:
             size, at, fields = os.fstat(file.fileno()).st_size, 0, set()

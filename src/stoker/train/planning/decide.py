@@ -116,7 +116,7 @@ def _demanded_jit(steps: StepLoops, feed: BatchFeed, loops: MakeLoop) -> str:
 
 
 def is_cut(plan: Plan) -> bool:
-    """Whether batches are cut into parts."""
+    """Return whether batches are cut into parts."""
     return plan.parts is not None and plan.parts > 1
 
 
@@ -171,7 +171,7 @@ def _choose_by_trial(feed: BatchFeed, loops: MakeLoop, plan: Plan, total_steps: 
     choice = choices.recall(key)
     if choice is None:
         if not choices.can_remember():
-            return plan.because(f"{choices.DIRECTORY} cannot be written: no choice by the clock", jit="none")
+            return plan.because(f"{choices.DIRECTORY} cannot be written: no choice by timing", jit="none")
         choice = choices.remember(key, Trial(feed, loops, total_steps, way).run(concrete))
         figures = {**choice["figures"], "deciding_s": round((clock.now_ns() - begin) / 1e9, 3)}
         reason = f"{choice['reason']}; deciding took {figures['deciding_s']:.1f} s"

@@ -123,8 +123,8 @@ class MemoryTrials:
         start = [self._fewest_as_small(min(parts, self.rows)) for parts in _SMALL_PARTS]
         if not all(self._fits(parts) for parts in start) and not self._fits(self.rows):
             raise BatchTooLargeError(
-                f"a step on a single row needs {self._show(self.rows)}, and there are {units.size(self.limit)}: "
-                "use a smaller model"
+                f"a step on a single row needs {self._show(self.rows)}, but only {units.size(self.limit)} are "
+                "available: use a smaller model"
             )
         parts = self._find_first() if self.rows > 1 else 1
         while not self._fits(parts):
@@ -233,7 +233,7 @@ class MemoryTrials:
 
 
 def counts_memory() -> bool:
-    """Whether TensorFlow counts the bytes of a device here."""
+    """Return whether TensorFlow counts the bytes of a device here."""
     return bool(_list_devices())
 
 

@@ -15,7 +15,7 @@ _SWITCHES = {"fused": ("fused", True), "unfused": ("fused", False), "tuned": ("t
 
 @dataclass(frozen=True)
 class Plan:
-    """How to run. Stoker decides each field that is None.
+    """A plan for a run. Stoker decides each field that is None.
 
     Attributes:
         feed: "resident" (the data lies on the device) or "streamed" (through tf.data, with prefetch).
@@ -53,7 +53,7 @@ class Plan:
         return replace(self, reasons=self.reasons + reasons, **decided)
 
     def line(self) -> str:
-        """The plan in one line for the terminal."""
+        """Return the plan in one line for the terminal."""
         how = {
             "loop": "XLA over the whole loop",
             "step": "XLA over the step",

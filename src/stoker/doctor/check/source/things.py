@@ -147,7 +147,7 @@ def _fit(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Valu
 
 
 def _fits_a_sample(m: Machine, arguments: Arguments) -> bool:
-    """Whether `fit` runs one epoch over data that the enclosing loop of the same function picks anew each time."""
+    """Return whether `fit` runs one epoch over data that the loop around it, in the same function, keeps changing."""
     epochs = arguments.get(99, "epochs")
     if not m.frame.loops or not (epochs is None or (isinstance(epochs, Py) and epochs.const == 1)):
         return False

@@ -44,7 +44,7 @@ def _device(book: DeviceMemory) -> dict[str, Any]:
 
 
 def _stack(book: DeviceMemory) -> list[dict[str, Any]]:
-    """Return the bytes over the step of each role that has any."""
+    """Return, for each role with any bytes, how many it holds over the step."""
     found = []
     for role in _STACK:
         number = ROLES.index(role)

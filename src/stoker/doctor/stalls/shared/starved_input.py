@@ -70,7 +70,7 @@ _CACHED = (
 
 
 class Cause(Enum):
-    """What slows down a pipeline that keeps the step waiting."""
+    """The cause that slows down a pipeline that keeps the step waiting."""
 
     PYTHON = auto()
     SERIAL_MAP = auto()
@@ -97,12 +97,12 @@ def find_starved_pipelines(m: Measurements, cause: Cause) -> Iterator[Draft]:
 
 
 def is_behind_batch(names: Sequence[str]) -> bool:
-    """Whether a stage gets whole batches from the stages before it, which are given nearest first, source last."""
+    """Return whether a stage gets whole batches from the stages before it, which are listed nearest first."""
     return any(name in _BATCHES for name in names) and "Unbatch" not in names
 
 
 def _keeps_up(m: Measurements, pipeline: Pipeline) -> bool:
-    """Whether a pipeline makes elements ahead of their use, and in far less time than it has for each.
+    """Return whether a pipeline makes elements ahead of their use, and in far less time than it has for each.
 
     The step then waits for a processor of a busy machine or for Python's lock, not for the pipeline.
     """
@@ -197,7 +197,10 @@ def _stage_remedy(name: str, stages: Sequence[str] = ()) -> str:
 def _is_cheap_before_batch(
     ran: dict[str, StageTime], stages: list[UserStage], culprit: UserStage, slow: str | None
 ) -> bool:
-    """Whether the slow stage is a cheap map before a batch, which is called too often. Other maps are just serial."""
+    """Return whether the slow stage is a cheap map before a batch, which is called too often.
+
+    Other maps are just serial.
+    """
     batched_after = any(stage.name in ("Batch", "ParallelBatch") for stage in stages[: stages.index(culprit)])
     time = ran.get(slow or "")
     per_element = time.self_ns / time.calls if time and time.calls else 0
