@@ -104,7 +104,7 @@ def test_an_empty_file_and_one_without_rows(tmp_path: Path) -> None:
 def test_a_label_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
     assert "did you mean 'price'?" in _csv(tmp_path, "size,price\n1,2\n", label="prize")
     assert "did you mean 'Price'?" in _csv(tmp_path, "size,Price\n1,2\n", label="PRICE")
-    assert "there are size, price" in _csv(tmp_path, "size,price\n1,2\n", label="zzz")
+    assert "the columns are size, price" in _csv(tmp_path, "size,price\n1,2\n", label="zzz")
 
 
 def test_a_class_with_one_example_is_said(tmp_path: Path) -> None:

@@ -408,7 +408,7 @@ def _with_weights(base: str, path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--base", "Nothing"], "--base 'Nothing' is not a model in keras.applications; there are "),
+        (["--base", "Nothing"], "--base 'Nothing' is not a model in keras.applications; the models are "),
         (["--base", "MobilNetv2"], "did you mean 'MobileNetV2'?"),
         (["--base", "mobilenet"], "did you mean 'MobileNet'?"),
         (["--base", "MobileNet", "--weights", "gone.h5"], "there is no file gone.h5"),

@@ -30,7 +30,7 @@ def find_record(name: str | None) -> Path:
 
 
 def _find_kind(name: str) -> str | None:
-    """Return the kind of the run in the usual store whose id starts with this; None if there is none, or several."""
+    """Return the kind of the run in the default store whose id starts with this; None if there is none, or several."""
     usual = address.find()
     if usual is None or (usual.path is not None and not usual.path.exists()):
         return None

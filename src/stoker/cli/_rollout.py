@@ -54,7 +54,7 @@ def add_rollout(parser: argparse.ArgumentParser) -> None:
 def read_rollout(
     args: argparse.Namespace, models: Collection[str], parse: Callable[[str, str], tuple[str, str]]
 ) -> RolloutOptions:
-    """Return the values of the options. For `[NAME=]PATH`, `parse` returns the name, or the usual one, and the path.
+    """Return the values of the options. For `[NAME=]PATH`, `parse` returns the name, or the default one, and the path.
 
     Raises:
         UsageError: the options do not fit the models or each other.

@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask all requests again."""
+    """Send all requests again."""
     if args.rows < 0:
         raise UsageError(f"--rows {args.rows} must be at least 0")
     from stoker.serve.rollout.evidence import AgreementTest, Conclusion
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 def _print_summary(found: ReplaySummary) -> None:
     versions = ", ".join(str(one) for one in sorted(found.versions))
     print_answer(
-        f"{quantity(found.requests, 'request')} with {quantity(found.rows, 'row')} asked again"
+        f"{quantity(found.requests, 'request')} with {quantity(found.rows, 'row')} sent again"
         + (f", first answered by version {versions}" if versions else "")
     )
     if found.outputs:

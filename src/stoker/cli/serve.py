@@ -86,7 +86,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="memory for the bodies of all unanswered requests (256 MiB, or twice --max-body if that is more)",
     )
     parser.add_argument(
-        "--max-connections", type=int, default=1000, metavar="N", help="clients that may be connected (1000)"
+        "--max-connections",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="how many clients may be connected (1000)",
     )
     parser.add_argument(
         "--body-timeout",
@@ -329,7 +333,7 @@ def _check(args: argparse.Namespace) -> None:
             f"--max-in-flight {args.max_in_flight} must be at least --max-body, which is {args.max_body}"
         )
     if args.allow_reload_requests and args.workers > 1:
-        raise UsageError("--allow-reload-requests needs --workers 1: a request reaches one worker only")
+        raise UsageError("--allow-reload-requests needs --workers 1: a request reaches only one worker")
     if not 0 <= args.record <= 1:
         raise UsageError(f"--record {args.record} must be between 0 and 1")
     if bool(args.tls_cert) != bool(args.tls_key):

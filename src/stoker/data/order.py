@@ -113,7 +113,7 @@ class Order:
         return tf.range(first, tf.minimum(last, self.own)) * self.shard[1] + self.shard[0]
 
     def tables(self, purpose: str, key: Tensor, count: int) -> tuple[Tensor, ...]:
-        """Return, in a graph, a permutation of `count` things for `permute`, by the seed, purpose and epoch's key."""
+        """Return, in a graph, a permutation of `count` items for `permute`, by the seed, purpose and epoch's key."""
         return make_tables(int(self._digest(purpose)[0]), key, count)
 
     def words(self, purpose: str, key: Tensor) -> Tensor:

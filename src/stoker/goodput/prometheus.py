@@ -12,7 +12,7 @@ _HELP = {
     "stoker_job_cost": "What the workers cost so far, by account, at the price given with --price.",
     "stoker_job_steps": "Steps that count.",
     "stoker_job_lost_steps": "Steps that were done and lost.",
-    "stoker_job_workers": "The most workers that ran at once.",
+    "stoker_job_workers": "The largest number of workers that ran at once.",
     "stoker_job_restarts": "How many times all workers were started again.",
     "stoker_job_running": "1 until the end of the job is seen.",
 }

@@ -1,4 +1,4 @@
-"""From a trained model to answers: export into a bundle, ask the bundle, serve it.
+"""From a trained model to answers: export into a bundle, query it, serve it.
 
     stoker.export(model, "bundle/")
     stoker.Predictor("bundle/").predict(rows)

@@ -83,10 +83,10 @@ def _prove(
             difference = describe_difference(field, found[field.name], wanted, found, allowed)
             if difference:
                 why = "" if last - first == rows else _MIXED
-                raise BundleError(f"{who}output {field.name!r} {difference}, asked for {what}{why}")
+                raise BundleError(f"{who}output {field.name!r} {difference}, for {what}{why}")
         for field, again in zip(known.signature.outputs, run(given), strict=True):
             if not is_identical(found[field.name], again):
-                raise BundleError(f"{who}output {field.name!r} differs when it is asked again, for {what}")
+                raise BundleError(f"{who}output {field.name!r} differs in a second call, for {what}")
     return rows
 
 
@@ -226,7 +226,7 @@ def _keras_fault(known: Bundle, inputs: Arrays, answers: Arrays, early: Model = 
 
 
 def _own_outputs(known: Bundle) -> list[Field]:
-    """Return the model's own outputs; the others were made from them. Scores given once are its only output."""
+    """Return the model's own outputs, from which the others were made: the scores, if they are given only once."""
     outputs = known.signature.outputs
     own = [field for field in outputs if field.name not in (bundle.LABEL, bundle.SCORES)]
     return own or [field for field in outputs if field.name == bundle.SCORES]

@@ -70,7 +70,7 @@ def local_path(
             continue
         _fetches.pop(fetch.copy.place, None)
         return str(fetch.copy.place / end)
-    raise UnavailableError(f"{remote.name} changes all the time: read it when it is complete")
+    raise UnavailableError(f"{remote.name} keeps changing: read it when it is complete")
 
 
 def begin_copy(

@@ -49,7 +49,7 @@ class RemoteFile:
 
     Attributes:
         path: the path in the file system, without the scheme.
-        size: in bytes; -1 if the server does not tell it.
+        size: in bytes; -1 if the server does not say.
         version: a text that changes when the content does.
     """
 

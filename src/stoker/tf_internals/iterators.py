@@ -28,7 +28,7 @@ def next_distributed_element() -> Place:
 
 
 def dataset_of(iterator: DatasetIterator) -> Dataset:
-    """Return the dataset that an iterator reads; None if the iterator does not tell."""
+    """Return the dataset that an iterator reads; None if the iterator does not say."""
     return getattr(iterator, "_dataset", None)
 
 

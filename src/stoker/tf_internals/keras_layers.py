@@ -97,7 +97,7 @@ def is_numbered_name(name: str, layer: Layer) -> bool:
 
 
 def takes_logits(loss: Loss) -> bool | None:
-    """Return whether a loss was made with `from_logits=True`; None if the loss does not tell."""
+    """Return whether a loss was made with `from_logits=True`; None if the loss does not say."""
     if not hasattr(loss, "from_logits") and not hasattr(loss, "_fn_kwargs"):
         return None
     return bool(getattr(loss, "_fn_kwargs", {}).get("from_logits", False))

@@ -281,7 +281,7 @@ def _check_range(y: Array, width: int) -> Iterator[Fault]:
     least, largest = int(y.min()), int(y.max())
     if width == 1:
         yield Fault(
-            "one output cannot tell classes: use binary_crossentropy with a sigmoid (wrong-crossentropy)",
+            "one output cannot tell classes apart: use binary_crossentropy with a sigmoid (wrong-crossentropy)",
             True,
         )
     elif least >= 1 and largest == width:
@@ -370,7 +370,7 @@ def _check_columns(name: str, values: Array, labels: Array | None) -> Iterator[F
     if len(leaking):
         which = name if values.ndim == 1 else f"column {leaking[0]} of {name}"
         yield Fault(
-            f"{which} gives the label away by itself: leave it out if it is not known when the model is asked"
+            f"{which} gives the label away by itself: leave it out if it is not known when the model predicts"
         )
 
 
@@ -389,4 +389,4 @@ def _check_memory(model: Model, batch: int) -> Iterator[Fault]:
     fits = max(0, (free - weights) // (4 * numbers))
     advice = f"use at most batch_size={2 ** int(np.log2(fits))}" if fits else "use a smaller model"
     needed = units.size(weights + 4 * numbers * batch)
-    yield Fault(f"a step on {batch} rows needs about {needed}, and {units.size(free)} are free: {advice}")
+    yield Fault(f"a step on {batch} rows needs about {needed}, and {units.size(free)} is free: {advice}")

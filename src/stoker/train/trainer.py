@@ -289,7 +289,8 @@ class Trainer(TracedSteps):
         model, optimizer = self.model, next(iter(self.optimizers.values()))
         if model.compiled and model.optimizer is not optimizer:
             raise ArgumentError(
-                "the model was compiled with another optimizer: give the trainer model.optimizer, or do not compile it."
+                "the model was compiled with a different optimizer: give the trainer model.optimizer, "
+                "or do not compile it."
             )
         # Callbacks that change the rate look for the optimizer here.
         model.optimizer = optimizer
@@ -308,7 +309,7 @@ class Trainer(TracedSteps):
             )
         if self.options.on_spike is not None and self.options.on_spike.reorder and not ordered_by_us:
             raise ArgumentError(
-                "Spike(reorder=True) needs arrays and shuffle=True: a dataset's order is its own, so lower the rate."
+                "Spike(reorder=True) needs arrays and shuffle=True: a dataset has its own order, so lower the rate."
             )
 
     def _check(self) -> None:

@@ -70,7 +70,7 @@ def check_rebuilt(step: RecordedStep, ops: Sequence[RecordedOp], rebuilt: Rebuil
     given = rebuilt()
     for number, tensor in zip(rebuilt.outputs, given, strict=True):
         if not is_same(step.values[number], tensor):
-            raise CannotRebuildStep("the rebuilt step gives other values")
+            raise CannotRebuildStep("the rebuilt step gives different values")
     written = _written_only_by(step, ops)
     off = total = 0
     current = read_variables(handle for handle, _ in step.after)

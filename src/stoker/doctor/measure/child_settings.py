@@ -23,7 +23,7 @@ class ChildSettings:
     software_gpu: Mapping[str, object] | None = None
     # The URL of the store for the program's own runs.
     store: str | None = None
-    # Seconds for timing repairs when the program has ended; None for the usual time, 0 for no experiments.
+    # Seconds for timing repairs when the program has ended; None for the default time, 0 for no experiments.
     experiments_s: float | None = 0.0
     # Whether to say on stderr that repairs are being timed.
     announces: bool = True

@@ -65,7 +65,7 @@ class StepExperiments:
         if not self._steps.recorded or phase is None:
             why = "none was recorded"
         elif phase.asynchronous:
-            why = "prices on a device that works beside the host are modelled"
+            why = "prices on a device that works alongside the host are modelled"
         elif not are_other_threads_idle(self._session.recorder.sites):
             why = "a thread of the program is still at work"
         else:

@@ -58,7 +58,7 @@ def release_foreign_ops(program: Program, findings: Iterable[Finding]) -> Progra
     """Return the program with the labels removed from eager ops that do not belong to their tape.
 
     Ops bear the label of the tape opened last. But a finding stands at the first tape of its function, and a model may
-    be called between two tapes. The run's sums tell to which finding these ops belong.
+    be called between two tapes. The run's sums show to which finding these ops belong.
     """
     priced = [(finding, repair_of(finding.kind)) for finding in findings if has_repair(finding.kind)]
     of_tapes = [finding for finding, repair in priced if repair.owns_tapes]

@@ -45,7 +45,7 @@ _TIMED = 0.13
 # A loss below this share of a run is too small to call its price unknown.
 _NEGLIGIBLE = 0.02
 MEASURED, MODELLED = "measured", "modelled"
-BASIS = "speed-ups are of steps a second after the first step: start-up and the first trace are left out"
+BASIS = "speed-ups are in steps per second after the first step: start-up and the first trace are left out"
 
 
 def price_record(record: Record) -> Record:

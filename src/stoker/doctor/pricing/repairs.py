@@ -39,7 +39,7 @@ def is_marked(program: Program, finding: Finding) -> bool:
 
 
 def list_uncertain_parts(program: Program, finding: Finding) -> tuple[str, ...]:
-    """Return the names of what is drawn anew for each replay of such a repair."""
+    """Return the names of what is drawn again for each replay of such a repair."""
     if is_measured(program, finding):
         return (_ROUND, _STEP)
     repair = repair_of(finding.kind)

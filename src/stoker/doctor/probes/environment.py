@@ -37,7 +37,7 @@ _STAT = Path("/proc/stat")
 
 
 class Environment(Probe):
-    """Looks up the machine once, and what else the machine does while the program runs. It patches nothing."""
+    """Looks up the machine once, and watches what else it does while the program runs. It patches nothing."""
 
     name = "environment"
 

@@ -41,7 +41,7 @@ class Draw:
 
 
 def draws(program: Program, names: list[str], count: int) -> list[Draw]:
-    """Return draws that reassemble the run from its stretches and choose all uncertain values anew. Deterministic."""
+    """Return draws that reassemble the run from its stretches and choose all uncertain values again. Deterministic."""
     # Imported only to compute a price: `stoker check` loads this module with the stalls and must start quickly.
     import random
 

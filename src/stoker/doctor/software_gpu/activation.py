@@ -59,7 +59,7 @@ def enable(
         return
     if _enabled is not None:
         raise UsageError(
-            "the software GPU is already on with other settings, which hold for the whole process"
+            "the software GPU is already on with different settings, which hold for the whole process"
         )
     library_path = ensure_built()
     _check_tensorflow()

@@ -125,7 +125,7 @@ class LaunchBound(Stall):
     why = "Every call has a fixed cost on the host. If a step computes little, that cost is most of its time."
     repair = _ManyStepsACall(
         accounts=("dispatch", "launch", "graph"),
-        assumes="many steps a call: kernels take between their mean and what the quickest calls took",
+        assumes="many steps per call: kernels take between their mean time and that of the quickest calls",
         uncertain=(_IN_A_LOOP, SIDE_BY_SIDE),
     )
 

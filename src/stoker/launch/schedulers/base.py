@@ -53,7 +53,7 @@ class Scheduler(ABC):
         """Return this worker's place in its job: the only worker, unless the scheduler knows better.
 
         Raises:
-            UsageError: the variables do not tell the place.
+            UsageError: the variables do not give the place.
         """
         return WorkerPlace(0, ["localhost:0"])
 

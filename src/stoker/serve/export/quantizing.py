@@ -3,7 +3,7 @@
 "int8" tries these in order, and takes the first that keeps the bound on rows it was not calibrated with:
 
 1. weights and activations, with ranges from the calibration rows;
-2. weights, and activations with ranges computed anew for each row;
+2. weights, and activations with ranges computed for each row;
 3. as 1, with the layers that move the answers most left in float.
 
 "float16" halves the weights; the arithmetic stays float32.
@@ -68,7 +68,10 @@ def read_quantization(kind: str, bound: float, fields: Sequence[Field], given: o
         raise ArgumentError(f"quantize={kind!r} is not one of {', '.join(KINDS)}")
     if not 0 < bound < 1:
         raise ArgumentError(f"bound={bound!r} must be more than 0 and less than 1")
-    need = f"{kind} needs {_LEAST_ROWS} real rows to calibrate and to prove the bound: calibrate= (--calibrate FILE)"
+    need = (
+        f"{kind} needs {_LEAST_ROWS} real rows to calibrate and to prove the bound: "
+        "give calibrate= (--calibrate FILE)"
+    )
     if given is None:
         raise ArgumentError(need)
     if isinstance(given, tf.data.Dataset):

@@ -50,7 +50,7 @@ class GrpcService:
         return {}
 
     def name_model(self, request: ProtoMessage) -> str:
-        """Return the model that a request asks; "" for none."""
+        """Return the model that a request names; "" for none."""
         return ""
 
     def make_handler(self) -> grpc.GenericRpcHandler:

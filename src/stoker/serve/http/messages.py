@@ -36,7 +36,7 @@ class HttpResponse:
 
 
 Routed = HttpResponse | Question[HttpResponse]
-"""The answer to a request, or what it asks of a model."""
+"""The answer to a request, or its question to a model."""
 
 
 class MethodError(RequestError):

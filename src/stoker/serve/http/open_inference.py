@@ -82,7 +82,7 @@ def tell_model_ready(request: HttpRequest, plane: DataPlane, named: ModelPath) -
 
 
 def tell_metadata(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """Describe the usual signature of a version."""
+    """Describe the default signature of a version."""
     signature = named.find_version(plane).signature()
     found = {
         "name": named.model,
@@ -209,7 +209,7 @@ def _choose_outputs(head: dict[str, object], fields: tuple[Field, ...]) -> list[
         name, parameters = one.get("name"), parameters_of(one)
         if not isinstance(name, str):
             raise RequestError(
-                400, f"there is no output {name!r}; there are {', '.join(x.name for x in fields)}"
+                400, f"there is no output {name!r}; the outputs are {', '.join(x.name for x in fields)}"
             )
         if name in found:
             raise RequestError(400, f"the output {name!r} is asked for twice")

@@ -81,7 +81,7 @@ class Route:
 def ask_model(
     parse: Callable[[HttpRequest, Version, ServerSettings], Parsed[HttpResponse]],
 ) -> Callable[[HttpRequest, DataPlane, ModelPath], Routed]:
-    """Return a responder that asks the model that the path names; `parse` makes rows from the request."""
+    """Return a responder that queries the model in the path; `parse` makes rows from the request."""
 
     def respond(request: HttpRequest, plane: DataPlane, named: ModelPath) -> Routed:
         version, settings = named.find_version(plane), plane.settings
@@ -114,7 +114,7 @@ class Router:
         return None
 
     def respond(self, request: HttpRequest, plane: DataPlane) -> Routed:
-        """Answer a request, or return what it asks of a model; raise RequestError if nothing is at its path."""
+        """Answer a request, or return its question to a model; raise RequestError if nothing is at its path."""
         found = self._find(request.path)
         if found is None:
             raise RequestError(404, f"there is nothing at {request.path}{_hint(request.path)}")

@@ -61,7 +61,7 @@ class Inquiry:
 
 @dataclass(slots=True)
 class Parsed(Generic[T]):
-    """The rows of a question, the signature that it asks, and how its answers are encoded."""
+    """The rows of a question, the signature that it is for, and how its answers are encoded."""
 
     signature: ServedSignature
     rows: InputRows
@@ -70,7 +70,7 @@ class Parsed(Generic[T]):
 
 @dataclass(slots=True)
 class Question(Generic[T]):
-    """A question that a request asks a model.
+    """A request's question to a model.
 
     Attributes:
         model: the model's name.
@@ -122,7 +122,7 @@ class _Asked(Job, Generic[T]):
             self._offer(self.named)
 
     def _offer(self, answers: Answers) -> None:
-        """Ask the candidate for this model too, now that the client has its answer."""
+        """Query the candidate for this model too, now that the client has its answer."""
         question, arrays, models = self.question, self.rows.arrays, self.plane.models
         candidate = models.shadows.candidate(question.model)
         # Answers of older versions cannot be compared with the candidate's.
@@ -218,7 +218,7 @@ class DataPlane:
         candidate: Candidate,
         found: T | RequestError,
     ) -> None:
-        """Deliver the candidate's answer; if the candidate refused, ask the model itself."""
+        """Deliver the candidate's answer; if the candidate refused, query the model itself."""
         if not isinstance(found, RequestError) or inquiry.has_left:
             deliver(found)
             return

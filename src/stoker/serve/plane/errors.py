@@ -13,7 +13,7 @@ MEANINGS: Final = {
     401: "The token is missing or wrong.",
     403: "The server does not allow this.",
     404: "There is no such path, model or version.",
-    405: "The path takes other methods; Allow lists them.",
+    405: "The path takes different methods; Allow lists them.",
     408: "The request did not arrive in time.",
     413: "The body is too large.",
     415: "The body has an encoding other than gzip or deflate.",

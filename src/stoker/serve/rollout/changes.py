@@ -62,7 +62,7 @@ def read_answers(fields: Sequence[Field], answers: Mapping[str, object]) -> dict
             # In JSON, null stands for a number that is not finite.
             found[name] = np.array(values, types.get(name, object))
         except (TypeError, ValueError, OverflowError):
-            raise IncomparableError(f"the output {name!r} has another type now") from None
+            raise IncomparableError(f"the output {name!r} now has a different type") from None
     return found
 
 

@@ -1,4 +1,4 @@
-"""Ask a new bundle the recorded requests again: what changed, by how much, on which rows."""
+"""Send the recorded requests to a new bundle: what changed, by how much, on which rows."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ReplaySummary:
 
 
 class Replay:
-    """Asks a new bundle recorded requests, one after another."""
+    """Sends recorded requests to a new bundle, one after another."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Replay:
         self._heap: list[tuple[float, int, ChangedRow]] = []
 
     def run(self, requests: Iterable[RecordedRequest]) -> ReplaySummary:
-        """Ask all requests."""
+        """Send all requests."""
         for one in requests:
             self._ask(one)
         found = self._summary

@@ -96,7 +96,7 @@ class Candidate:
         self._thread.start()
 
     def offer(self, one: AnsweredRequest) -> None:
-        """Ask the candidate this request, too, unless too much waits already. This never blocks."""
+        """Send this request to the candidate, too, unless too much waits already. This never blocks."""
         waiting = self._bytes_in - self._bytes_out
         if self._waiting.qsize() >= _MOST_WAITING or (waiting and waiting + one.size > self._most_bytes):
             self.skipped += 1
@@ -112,7 +112,7 @@ class Candidate:
         return True
 
     def close(self) -> None:
-        """End the thread; requests that still wait are not asked any more."""
+        """End the thread; requests that still wait are dropped."""
         self._ended = True
         self._waiting.put(None)
         self._thread.join()
@@ -127,7 +127,7 @@ class Candidate:
                 following = self._waiting.get()
 
     def _take_batch(self, first: AnsweredRequest) -> tuple[list[AnsweredRequest], AnsweredRequest | None]:
-        """Return waiting requests that can be asked together, and the next one, which cannot, if it is known."""
+        """Return waiting requests that can be sent together, and the next one, which cannot, if it is known."""
         batch, rows = [first], first.count
         while self._joins and not self._waiting.empty():
             one = self._waiting.get()
@@ -234,7 +234,7 @@ class Shadows:
         say: Callable[[str], None],
         record: Record,
     ) -> None:
-        """Load the candidates and start asking them.
+        """Load the candidates and start sending them requests.
 
         Raises:
             BundleError: a candidate cannot be loaded.

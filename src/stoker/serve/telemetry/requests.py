@@ -85,7 +85,7 @@ class RequestTracer:
     def finish(
         self, trace: RequestTrace, request_id: str, model: str, rows: int, status: int, ended: float
     ) -> None:
-        """End the notes of a request; discard them if it asked nothing of a model."""
+        """End the notes of a request; discard them if no model was needed."""
         if not model or (status == 200 and not trace.calls):
             return
         waiting = len(self.done)

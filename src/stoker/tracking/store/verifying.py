@@ -195,7 +195,7 @@ def _check_since(seq: int, source: str, told: _AuditSummary, notes: list[str]) -
     """Check that the rows after a head do not change anything that was sealed before it."""
     for run, old, new in told.resealed:
         if old.seq <= seq < new.seq:
-            yield f"run {run}: {source} has seen it sealed (row {old.seq}); row {new.seq} seals other content"
+            yield f"run {run}: {source} has seen it sealed (row {old.seq}); row {new.seq} seals different content"
     deleted = sum(one > seq for one in told.deletions)
     notes.append(f"{told.rows - seq} rows were added since {source}; {deleted} of them delete a run")
 

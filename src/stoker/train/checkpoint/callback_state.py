@@ -32,7 +32,7 @@ from stoker.train.execution.epoch_steps import Stateful
 
 
 class CsvState(TypedDict):
-    """The state of a `CSVLogger`: the size of a file that it appends to, or the text of one that it writes anew."""
+    """The state of a `CSVLogger`: the size of a file that it appends to, or the text of one that it overwrites."""
 
     size: int | None
     text: bytes | None

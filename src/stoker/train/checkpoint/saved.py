@@ -53,7 +53,7 @@ class Saved:
             raise CheckpointError(f"{self.path} belongs to another model: {differences[0]}{more}; {WAY_OUT}")
         if self.fingerprint != fingerprint:
             raise CheckpointError(
-                f"{self.path} belongs to a run with other arguments: {self.fingerprint} there, {fingerprint} here; "
+                f"{self.path} belongs to a run with different arguments: {self.fingerprint} there, {fingerprint} here; "
                 f"{WAY_OUT}"
             )
 

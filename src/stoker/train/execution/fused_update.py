@@ -137,7 +137,7 @@ def refusal(model: Model, steps: int) -> str | None:
     if not model.built:
         return "the model has no weights yet"
     if not on_processors():
-        return "this has been measured on processors only"
+        return "this has been measured only on CPUs"
     tables = {id(one) for layer in layers_of(model) if _is_table(layer) for one in layer.weights}
     sizes = (size_of(one) for one in model.trainable_variables if id(one) not in tables)
     weights = sum(size for size in sizes if size >= LARGE)

@@ -128,7 +128,7 @@ def _adapt_to_parts(steps: StepLoops, plan: Plan) -> Plan:
     if plan.jit is None or (plan.jit != "none" and refusal is not None):
         return plan.because(refusal or "XLA is not tried on batches in parts", jit="none")
     if plan.jit == "loop":
-        return plan.because("in parts XLA compiles what is computed of a part", jit="step")
+        return plan.because("with parts, XLA compiles the computation of a part", jit="step")
     return plan
 
 

@@ -91,7 +91,9 @@ def parse(pinned: PlanLike) -> Plan:
         known = [entry.name for entry in fields(Plan)]
         for name in pinned:
             if name not in known:
-                raise ArgumentError(f"plan: {name!r} is not a field of a plan; there are {_quote(known)}")
+                raise ArgumentError(
+                    f"plan: {name!r} is not a field of a plan; the fields are {_quote(known)}"
+                )
         return Plan(**{**pinned, "reasons": tuple(pinned.get("reasons", ()))})
     raise ArgumentError(
         f"plan must be a stoker.Plan, a string such as 'resident, loop' or a dict, not {type(pinned).__name__}"

@@ -38,7 +38,7 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     if found is None:
         yield LeftAlone(NAME, stages.describe(stage), "its number of elements is unknown")
     elif found > request.memory:
-        why = f"{units.size(found)} do not fit into the {units.size(request.memory)} that a cache may take"
+        why = f"{units.size(found)} does not fit into the {units.size(request.memory)} that a cache may take"
         yield LeftAlone(NAME, stages.describe(stage), why)
     else:
         words = f"{stages.describe(stage)}, {units.size(found)}"

@@ -134,7 +134,7 @@ def _model(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argum
 
 def _fit(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Value:
     if _fits_a_sample(m, arguments):
-        # `fit` on data that the loop picks anew is one step, as in replay loops.
+        # `fit` on data that the loop keeps picking is one step, as in replay loops.
         m.work(strong=True)
     else:
         m.note("+fits")

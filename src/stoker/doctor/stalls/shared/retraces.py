@@ -93,7 +93,7 @@ class TracedOnce(TraceRepair):
     """The repair: one trace serves all calls."""
 
     accounts: tuple[str, ...] = ("trace",)
-    assumes: str = f"one trace serves all calls, and runs as the calls did that did not trace; {WARM}"
+    assumes: str = f"one trace serves all calls, and runs like the calls that did not trace; {WARM}"
     beside: tuple[float, float] = (0.0, 0.5)
     # The loss also includes the first execution after each trace.
     claims_loss_only: bool = True

@@ -44,12 +44,12 @@ _REMEDIES = (
     ),
     (
         (*_BATCHES, "TensorSlice", "Unbatch"),
-        "it handles row by row. Let the source hand out whole batches (gather them by shuffled row numbers, as "
+        "it works row by row. Let the source hand out whole batches (gather them by shuffled row numbers, as "
         "stoker.tune(ds) can), or keep the rows on the device, as stoker.fit does.",
     ),
     (
         ("Map", "ParallelMap", "MapAndBatch", "FlatMap"),
-        "map whole batches behind batch(), and cache() what is the same in every epoch; stoker.tune(ds) tries both.",
+        "map whole batches after batch(), and cache() what is the same in every epoch; stoker.tune(ds) tries both.",
     ),
     (
         ("TFRecord", "TextLine", "FixedLengthRecord", "Interleave", "ParallelInterleave", "CSV"),
@@ -61,7 +61,7 @@ _REMEDIES = (
 _MAPS = ("Map", "ParallelMap")
 _MAPPED_BATCHES = (
     "it maps whole batches already. cache() what is the same in every epoch, or do that part once beforehand and save "
-    "it; what is drawn anew for every batch may move into the model, where the device computes it."
+    "it; what is drawn again for every batch may move into the model, where the device computes it."
 )
 _CACHED = (
     "cache() keeps its results, so only the first pass waits for it. If that takes too long, do its work once "
