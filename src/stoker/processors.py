@@ -76,11 +76,12 @@ def count_free_processors() -> int:
         try:
             running.append(int(_LOAD.read_text(encoding="ascii").split()[3].partition("/")[0]) - 1)
         except (OSError, IndexError, ValueError):
-            return _count_processors()
+            return usable_cores()
         time.sleep(_BETWEEN_LOOKS_S)
-    return max(1, _count_processors() - round(sum(running) / _LOOKS))
+    return max(1, usable_cores() - round(sum(running) / _LOOKS))
 
 
-def _count_processors() -> int:
+def usable_cores() -> int:
+    """Return the number of processors that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1

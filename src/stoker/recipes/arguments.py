@@ -100,7 +100,7 @@ def path_of(data: str | os.PathLike[str]) -> str:
     )
 
 
-def separator(sep: str | None, path: str) -> str:
+def choose_separator(sep: str | None, path: str) -> str:
     """Return the separator of a CSV file: the caller's, or the one that the file's name suggests."""
     if sep is not None:
         return sep

@@ -19,7 +19,7 @@ from stoker.data.features import Feature, Features
 from stoker.data.odd_cells import check_missing
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
-from stoker.recipes.arguments import RunRequest, check_columns, find_chosen_model, path_of, separator
+from stoker.recipes.arguments import RunRequest, check_columns, choose_separator, find_chosen_model, path_of
 from stoker.recipes.baselines import BOOSTED, LINEAR
 from stoker.recipes.beginning import begin
 from stoker.recipes.data_checks import (
@@ -138,7 +138,7 @@ def table(
     )
     exported = find_chosen_model(only, _MODELS)
     check_columns(group=group, time_column=time_column)
-    sep = separator(sep, path)
+    sep = choose_separator(sep, path)
     absent = check_missing(missing)
     kind, source, found = table_files(path, sep, encoding, absent, lenient=not strict)
     known = source.columns()

@@ -234,7 +234,7 @@ def variable_shape(handle: Tensor) -> list[int | None] | None:
     return [None if one.size < 0 else int(one.size) for one in shape.dim]
 
 
-def variable_type(handle: Tensor) -> DType | None:
+def variable_dtype(handle: Tensor) -> DType | None:
     """Return the type of the values of the variable behind a resource; None if the resource is something else."""
     import tensorflow as tf
 

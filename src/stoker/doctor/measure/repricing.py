@@ -8,8 +8,8 @@ from pathlib import Path
 
 from stoker.doctor.pricing.prices import price_record
 from stoker.doctor.probes.device import cpu_name
-from stoker.doctor.probes.parts.steps import usable_cores
 from stoker.errors import RecordError
+from stoker.processors import usable_cores
 from stoker.records import ExperimentRow, Record
 from stoker.tracking.store import record_files
 

@@ -26,6 +26,7 @@ import tensorflow as tf
 from stoker import compilations
 from stoker.files import sync_directory
 from stoker.logs import LOGGER
+from stoker.processors import usable_cores
 from stoker.tf_internals.profiler import log_level
 from stoker.version import __version__
 
@@ -83,7 +84,7 @@ def make_key(cpu_info: Path = _CPU_INFO) -> str:
         tf.__version__,
         keras.__version__,
         __version__,
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        usable_cores(),
         tf.config.threading.get_intra_op_parallelism_threads(),
         compilations.other_flags(),
         os.environ.get("XLA_FLAGS", ""),
