@@ -11,7 +11,7 @@ _HELP = {
     "stoker_job_lost_seconds": "Seconds of the job lost, by cause.",
     "stoker_job_cost": "What the workers cost so far, by account, at the price given with --price.",
     "stoker_job_steps": "Steps that count.",
-    "stoker_job_lost_steps": "Steps that were done and lost.",
+    "stoker_job_lost_steps": "Steps that were run and then lost.",
     "stoker_job_workers": "The largest number of workers that ran at once.",
     "stoker_job_restarts": "How many times all workers were started again.",
     "stoker_job_running": "1 until the end of the job is seen.",

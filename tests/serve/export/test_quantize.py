@@ -120,7 +120,7 @@ def test_the_report_says_whether_it_is_quicker() -> None:
     }  # fmt: skip
     assert describe(report) == (
         "int8 (weights and activations): off by at most 0.0042 of an output's largest value (bound 0.01) on 100 "
-        "held-out rows; 100 KiB instead of 400 KiB; 1.50x for one row, 2.25x for 32, of float's speed on LiteRT"
+        "held-out rows; 100 KiB instead of 400 KiB; 1.50x for one row, 2.25x for 32, compared with float on LiteRT"
     )
     report["times_quicker"] = [0.9, 1.05]
     slow = describe(report)

@@ -1,4 +1,4 @@
-"""Convert an array once, before the loop: where this is possible, and where it surely leaves the results unchanged."""
+"""Convert an array once, before the loop: where that is possible, and where it cannot change the results."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def describe(report: QuantizationReport) -> str:
     one, many = report["times_quicker"]
     gains = f"{one:.2f}x for one row, {many:.2f}x for {MANY}"
     speed = (
-        f"{gains}, of float's speed on LiteRT"
+        f"{gains}, compared with float on LiteRT"
         if max(one, many) > 1.1
         else f"no quicker than float here ({gains})"
     )
