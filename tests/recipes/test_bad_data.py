@@ -190,7 +190,7 @@ def test_one_class_that_is_spelled_in_two_ways_is_told(told: Callable[[list[str]
     said = told(["x,y", *(f"{n * 7 % 31}.5,{('Y', 'n', 'y')[n % 3]}" for n in range(60))])
     assert "classes 'Y' and 'y' differ only in case or spaces" in said
     said = told(["x,y", *(f"{n * 7 % 31}.5,{('Yes', 'No ', 'yes')[n % 3]}" for n in range(60))])
-    assert "the target; 'yes' read as 'Yes', spaces around 20 cells taken off" in said
+    assert "the target; 'yes' read as 'Yes', spaces around 20 cells removed" in said
     assert "differ only" not in said
 
 
@@ -424,7 +424,7 @@ def _with_weights(base: str, path: Path) -> None:
             ["--base", "MobileNet", "--weights", "good.weights.h5", "--size", "16x16"],
             "MobileNet takes no images of 16 x 16 (Input size must be at least 32x32",
         ),
-        (["--augment", "flipp"], "augment: 'flipp' is none of flip,"),
+        (["--augment", "flipp"], "augment: 'flipp' is not one of flip,"),
         (["--augment", "hue"], "grayscale images do not have: leave it out"),
     ],
 )

@@ -186,8 +186,8 @@ def test_a_table_with_half_the_bits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"quantize": "int4"}, "quantize='int4' is none of int8, float16"),
-        ({"quantize": "int8"}, r"int8 needs 20 real rows .*: calibrate= \(--calibrate FILE\)$"),
+        ({"quantize": "int4"}, "quantize='int4' is not one of int8, float16"),
+        ({"quantize": "int8"}, r"int8 needs 20 real rows .*: give calibrate= \(--calibrate FILE\)$"),
         ({"quantize": "int8", "calibrate": normal(19, 40)}, "int8 needs 20 real rows .*, got 19"),
         ({"quantize": "float16", "calibrate": normal(20, 40), "bound": 0.0}, "bound=0.0 must be more than 0"),
     ],

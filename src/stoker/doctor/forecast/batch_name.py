@@ -29,7 +29,7 @@ def place_from_name(name: str, program: str, arguments: list[str]) -> BatchPlace
                 line=statement.lineno,
             )
     raise UsageError(
-        f"{program} sets no {name} at the top of its file: --batch-arg takes such a name, or an option like --batch"
+        f"{program} sets no {name} at top level: --batch-arg takes such a name, or an option like --batch"
     )
 
 

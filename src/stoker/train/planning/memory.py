@@ -44,7 +44,7 @@ def parse_memory(given: object) -> int | str | None:
     """Return the bytes in the value of `memory=`, or "auto", or None.
 
     Raises:
-        ArgumentError: the value is none of these.
+        ArgumentError: the value is not one of these.
     """
     if given is None or given == AUTO:
         return AUTO if given == AUTO else None
