@@ -1,4 +1,4 @@
-"""What TensorFlow prints about itself while it loads, and how Stoker's own commands hide it.
+"""The lines that TensorFlow prints about itself while it loads, and how Stoker's own commands hide them.
 
 `TF_CPP_MIN_LOG_LEVEL` does not reach the lines that TensorFlow logs before its logging is set up, so those are
 filtered from stderr. `stoker run` never does this: there, stderr belongs to the user's program.
@@ -29,7 +29,7 @@ _LAST_LINES_S = 5.0
 
 
 def is_chatter(line: str) -> bool:
-    """Whether this line is TensorFlow talking about itself, with nothing that the reader could act on."""
+    """Return whether this line is TensorFlow talking about itself, with nothing that the reader could act on."""
     return _CHATTER.match(line) is not None
 
 
@@ -37,8 +37,8 @@ def is_chatter(line: str) -> bool:
 def quiet_tensorflow() -> Iterator[None]:
     """Import TensorFlow in this block to keep its chatter off stderr. All other lines are shown.
 
-    Users who set TF_CPP_MIN_LOG_LEVEL to 0 see everything. Garbage collection is off in the block: searching everything
-    that is being loaded again and again would take a fifth of the time.
+    Users who set TF_CPP_MIN_LOG_LEVEL to 0 see everything. Garbage collection is off in the block, because repeatedly
+    searching everything that is being loaded would take a fifth of the time.
     """
     shows_all = os.environ.setdefault(LEVEL, "3") == "0" or sys.stderr is None
     if "tensorflow" in sys.modules:

@@ -1,4 +1,4 @@
-"""The clock of all code. Tests replace `now_ns`; so does the software GPU, whose program lives in modelled time."""
+"""The clock that all code uses. Tests replace `now_ns`; so does the software GPU, with its modelled time."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _is_ours(word: str) -> bool:
 
 
 def _is_wanted() -> bool:
-    """Whether to keep compilations: not in commands, tests, programs that `stoker run` measures, or if switched off."""
+    """Return whether to keep compilations: not in commands or tests, under `stoker run`, or if switched off."""
     started_as = os.path.basename(next(iter(getattr(sys, "argv", [])), ""))
     measured = "STOKER_RUN" in os.environ and "STOKER_EVENTS" not in os.environ
     if started_as in _COMMANDS or measured or "pytest" in sys.modules:

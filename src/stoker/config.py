@@ -29,7 +29,7 @@ SEVERITIES = ("info", "warning", "error")
 
 @dataclass(frozen=True)
 class Config:
-    """Which kinds of stalls are reported, where, and which of them fail a check; and the user's own device profiles."""
+    """The kinds of stalls to report, where, and which of them fail a check; and the user's own device profiles."""
 
     root: Path = Path()
     select: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Config:
     keep_compilations: bool = True
 
     def reports(self, kind: str, code: str, file: str) -> bool:
-        """Whether a kind is reported in a file."""
+        """Return whether a kind is reported in a file."""
         if self.select and not _names_stall(self.select, kind, code):
             return False
         if _names_stall(self.ignore, kind, code):
@@ -57,11 +57,11 @@ class Config:
         )
 
     def excludes(self, file: str) -> bool:
-        """Whether a file is left out."""
+        """Return whether a file is left out."""
         return any(self._matches(file, pattern) for pattern in self.exclude)
 
     def fails(self, severity: str) -> bool:
-        """Whether a problem of this severity makes the check fail."""
+        """Return whether a problem of this severity makes the check fail."""
         return severity in SEVERITIES and SEVERITIES.index(severity) >= SEVERITIES.index(self.fail_on)
 
     def _matches(self, file: str, pattern: str) -> bool:
@@ -74,7 +74,7 @@ class Config:
 
 
 def _names_stall(names: Sequence[str], kind: str, code: str) -> bool:
-    """Whether the names include a stall: by slug, code or start of a code (`STK3` is the whole input family)."""
+    """Return whether the names include a stall: by slug, code or start of a code (`STK3` is the whole input family)."""
     return any(name == kind or code.startswith(name) or name == "ALL" for name in names)
 
 

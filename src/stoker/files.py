@@ -49,7 +49,7 @@ def make_private_directory(path: Path) -> None:
 
 
 def open_private(path: str | os.PathLike[str], flags: int) -> int:
-    """An `opener` for `open`: only its owner can read and write a file that it creates."""
+    """Open a file, as an `opener` for `open`: only its owner can read and write a file that this creates."""
     return os.open(path, flags, _PRIVATE_FILE)
 
 

@@ -1,4 +1,4 @@
-"""Whether a server is reachable only from this machine, and under which names.
+"""Tell whether a server is reachable only from this machine, and under which names.
 
 A page from elsewhere can make its own name point to this machine (DNS rebinding), and so read a local server's answers.
 It cannot have any of the names below.
@@ -12,7 +12,7 @@ NAMES = ("127.0.0.1", "localhost", "[::1]")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to this address."""
+    """Return whether only this machine can connect to this address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

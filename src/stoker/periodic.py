@@ -25,7 +25,7 @@ class Every:
         self._last_step, self._last_ns = step, clock.real_ns()
 
     def due(self, step: int = 0) -> bool:
-        """Whether enough steps, or enough time, have passed since the work was last done."""
+        """Return whether enough steps, or enough time, have passed since the work was last done."""
         if self.steps is not None and step - self._last_step >= self.steps:
             return True
         if self.seconds is None:

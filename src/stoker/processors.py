@@ -1,4 +1,4 @@
-"""How much processor time this process got, how long its threads waited for it, and how many processors are free.
+"""Processor time: how much this process got, how long its threads waited for it, how many processors are free.
 
 Linux counts both for each thread. On systems that do not count, waiting times are zero.
 """
@@ -43,7 +43,7 @@ class ProcessorUse(NamedTuple):
         return ProcessorUse(*(max(0, now - then) for now, then in zip(self, before, strict=True)))
 
     def stretch(self, elapsed: int, cores: int) -> float:
-        """Return how many times as long something took because other programs held the processors.
+        """Return the factor by which other programs, which held the processors, slowed something down.
 
         Threads also wait for processors that other threads of this process hold, so other programs can have held only
         the time that is left.
@@ -76,11 +76,12 @@ def count_free_processors() -> int:
         try:
             running.append(int(_LOAD.read_text(encoding="ascii").split()[3].partition("/")[0]) - 1)
         except (OSError, IndexError, ValueError):
-            return _count_processors()
+            return usable_cores()
         time.sleep(_BETWEEN_LOOKS_S)
-    return max(1, _count_processors() - round(sum(running) / _LOOKS))
+    return max(1, usable_cores() - round(sum(running) / _LOOKS))
 
 
-def _count_processors() -> int:
+def usable_cores() -> int:
+    """Return the number of processors that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1

@@ -101,7 +101,7 @@ _SCHEMES_WITH_TOKENS = ("http://", "https://")
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a value given under this name is a secret: `--api-key`, `githubToken`, `DB_PASSWORD`."""
+    """Return whether a value given under this name is a secret: `--api-key`, `githubToken`, `DB_PASSWORD`."""
     words = [word.lower() for word in _WORD.findall(name[-100:])]
     if not words:
         return False
@@ -208,5 +208,5 @@ def _environment_secrets() -> list[str]:
 
 
 def _names_file(value: str) -> bool:
-    """Whether a value is the path of a secret's file (GOOGLE_APPLICATION_CREDENTIALS), which is not secret itself."""
+    """Return whether a value is just the path of a secret's file, as in GOOGLE_APPLICATION_CREDENTIALS."""
     return value.startswith(("/", "./", "~"))

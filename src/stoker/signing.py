@@ -67,7 +67,7 @@ def sign(data: bytes, key_path: str | os.PathLike[str]) -> str:
 
 
 def verify(data: bytes, signature: str, public: str | os.PathLike[str]) -> bool:
-    """Whether the owner of the public key made this signature of these bytes.
+    """Return whether the owner of the public key made this signature of these bytes.
 
     Args:
         data: the bytes that were signed.

@@ -86,7 +86,7 @@ def test_a_run_that_crashed_is_not_praised(capsys: pytest.CaptureFixture[str]) -
     )
     assert main(["compare", "crashed", "slow-0", "--fail-if-slower", "5%"]) == 3
     assert main(["compare", "slow-0", "stopped", "--fail-if-slower", "5%"]) == 0
-    assert "note: did not end well: stopped" in capsys.readouterr().out
+    assert "note: did not end normally: stopped" in capsys.readouterr().out
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -135,7 +135,7 @@ def test_the_scores_are_those_of_the_report(
     assert "1 row left out: the model has no class 'tiny'" in said
     for words, line in (
         (["--target", "klass"], "has no column 'klass'"),
-        (["--target", "town"], "the labels in column 'town': 'Rome' is no class of the model"),
+        (["--target", "town"], "the labels in column 'town': 'Rome' is not a class of the model"),
     ):
         assert main(["evaluate", str(homes / "classes"), str(homes / "rows.csv"), *words]) == 2
         assert line in capsys.readouterr().err
@@ -186,7 +186,7 @@ def test_totals_at_the_end_are_not_scored_and_the_training_file_is_named(
     (tmp_path / "footed.csv").write_text(text + 'Total,,,,"$99,999,999.00"\n')
     assert main(["evaluate", str(homes / "numbers"), str(homes / "rows.csv")]) == 0
     scores, _, rest = capsys.readouterr().out.partition("300 rows\n")
-    assert rest.startswith("The model was trained from these rows.")
+    assert rest.startswith("The model was trained on these rows.")
     assert main(["evaluate", str(homes / "numbers"), str(tmp_path / "footed.csv")]) == 0
     assert capsys.readouterr().out == f"{scores}300 rows\n1 row left out: a total or a note at the end\n"
 

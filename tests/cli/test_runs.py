@@ -110,7 +110,7 @@ def test_what_makes_no_sense_is_one_line(stoker: Stoker) -> None:
     assert "invalid store 'mysql://x'" in stoker("runs", "--store", "mysql://x", code=2)
     assert "no run with id 'zzz'" in stoker("runs", "show", "zzz", code=2)
     assert "no such file or directory: nothere" in stoker("runs", "import", "nothere", code=2)
-    assert "say where to" in stoker("runs", "export", code=2)
+    assert "name a destination" in stoker("runs", "export", code=2)
     assert "is the server running?" in stoker("runs", "export", "--mlflow", "http://127.0.0.1:1", code=2)
 
 

@@ -54,7 +54,7 @@ def test_gaps_that_make_a_category_of_numbers_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("missing", [5, ["?", 5]])
 def test_what_cannot_stand_for_a_missing_value(tmp_path: Path, missing: Any) -> None:
-    assert "must be a text that stands for a missing value" in _csv(tmp_path, "a,b\n1,2\n", missing=missing)
+    assert "must be a string that stands for a missing value" in _csv(tmp_path, "a,b\n1,2\n", missing=missing)
 
 
 def test_whole_numbers_beyond_int64_are_not_rounded_in_silence(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_an_empty_file_and_one_without_rows(tmp_path: Path) -> None:
 def test_a_label_that_is_not_there_names_the_nearest(tmp_path: Path) -> None:
     assert "did you mean 'price'?" in _csv(tmp_path, "size,price\n1,2\n", label="prize")
     assert "did you mean 'Price'?" in _csv(tmp_path, "size,Price\n1,2\n", label="PRICE")
-    assert "there are size, price" in _csv(tmp_path, "size,price\n1,2\n", label="zzz")
+    assert "the columns are size, price" in _csv(tmp_path, "size,price\n1,2\n", label="zzz")
 
 
 def test_a_class_with_one_example_is_said(tmp_path: Path) -> None:

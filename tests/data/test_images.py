@@ -235,7 +235,7 @@ def test_label_modes_and_bad_arguments(photos: Path) -> None:
     wrong: list[tuple[dict[str, Any], str]] = [
         ({"image_size": 5}, "must be \\(height, width\\)"),
         ({"color_mode": "cmyk"}, "must be 'rgb' or"),
-        ({"augment": ["flop"]}, "'flop' is none of flip"),
+        ({"augment": ["flop"]}, "'flop' is not one of flip"),
         ({"augment": "flip"}, "must be a list"),
         ({"augment": ["hue"], "color_mode": "grayscale"}, "'hue' changes colours"),
         ({"on_error": "ignore"}, "'raise' or 'skip'"),

@@ -144,7 +144,7 @@ def test_uneven_rows_are_counted_and_strictly_named(tmp_path: Path) -> None:
     assert read(path, "price").features.found["notes"] == [
         "1 row left out: more fields than the 4 of the header (row 10)",
         "1 row left out: a single field (row 30)",
-        "1 row had fewer fields than the header: the others are missing",
+        "1 row had fewer fields than the header: the rest count as missing",
     ]
     with pytest.raises(ArgumentError, match="csv, row 10: a row has 6 fields where the header has 4: "):
         stoker.data.csv(path, "price", cache=False)

@@ -107,7 +107,7 @@ def test_empty_texts(tmp_path: Path) -> None:
         ({"a": {"npy": b"?"}}, {}, "a.npy of .* is not a valid array"),
         ({"a": {"txt": b"\xff"}}, {}, "a.txt of .* is not a valid utf8 text"),
         ({"a": {"txt": b"x", "flac": b"?"}}, {}, "cannot decode 'flac'"),
-        ({"a": {"txt": b"x"}}, {"columns": ["jpg"]}, "has no 'jpg'; there are txt"),
+        ({"a": {"txt": b"x"}}, {"columns": ["jpg"]}, "has no 'jpg'; it has txt"),
         ({"a": {"txt": b"x", "cls": b"1"}}, {"label": "cl"}, "did you mean 'cls'"),
         ({"a": {"txt": b"x"}}, {"image_size": 3}, "image_size=3 must be"),
     ],

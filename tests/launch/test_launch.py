@@ -317,8 +317,9 @@ while True: time.sleep(0.05)
 def test_a_wrong_argument_is_not_tried_again(tmp_path: Path) -> None:
     outcome = launch(tmp_path, WRONG_ARGUMENT.format(error="ArgumentError"), "-n", "2", "--quiet")
     assert outcome.code == 1
-    said = "stoker: worker 1 ended with exit code 1; not restarting, it would end so again: stoker.errors.ArgumentError"
-    assert outcome.stderr.splitlines()[-1] == f"{said}: epochs=2.5 must be a whole number"
+    said = "stoker: worker 1 ended with exit code 1; not restarting, as it would end the same way again"
+    wrong = "stoker.errors.ArgumentError: epochs=2.5 must be a whole number"
+    assert outcome.stderr.splitlines()[-1] == f"{said}: {wrong}"
     assert {restart for restart, _ in read_notes(tmp_path, "pid")} == {0}
 
 
@@ -327,13 +328,16 @@ def test_a_wrong_argument_is_not_tried_again(tmp_path: Path) -> None:
     [
         (
             "print(modle)",
-            "ended with exit code 1; not restarting, it would end so again: NameError: name 'modle' is",
+            "ended with exit code 1; not restarting, as it would end the same way again: NameError: name 'modle' is",
         ),
-        ("if rank = 1: pass", "ended with exit code 1; not restarting, it would end so again: SyntaxError: "),
-        ("import tensrflow", "so again: ModuleNotFoundError: No module named 'tensrflow'"),
+        (
+            "if rank = 1: pass",
+            "exit code 1; not restarting, as it would end the same way again: SyntaxError: ",
+        ),
+        ("import tensrflow", "the same way again: ModuleNotFoundError: No module named 'tensrflow'"),
         (
             "import argparse; argparse.ArgumentParser('fly').parse_args(['--epoch'])",
-            "code 2; not restarting, it would end so again: fly: error: unrecognized arguments: --epoch",
+            "code 2; not restarting, as it would end the same way again: fly: error: unrecognized arguments: --epoch",
         ),
     ],
 )
@@ -348,7 +352,7 @@ def test_the_same_error_before_any_step_is_tried_once_more(tmp_path: Path) -> No
     outcome = launch(tmp_path, "raise ValueError('no such column')\n", "--quiet")
     assert "worker 0 ended with exit code 1; restarting all workers (1 of 3)" in outcome.stderr
     assert outcome.stderr.splitlines()[-1].endswith(
-        "not restarting, it would end so again: ValueError: no such column"
+        "not restarting, as it would end the same way again: ValueError: no such column"
     )
     assert {restart for restart, _ in read_notes(tmp_path, "pid")} == {0, 1}
 

@@ -163,8 +163,8 @@ def test_what_looks_wrong_is_told_before_training(tmp_path: Path, capsys: pytest
     assert main([*asked, "--group", "who"]) == 0
     said = capsys.readouterr().out
     assert "class 'rare' has 3 rows" in said
-    assert "column 'outcome' tells the target by itself" in said
-    assert "column 'code' tells the target by itself" in said
+    assert "column 'outcome' gives the target away by itself" in said
+    assert "column 'code' gives the target away by itself" in said
     assert "column 'amount'" not in said
     program = (tmp_path / "mine.py").read_text()
     assert 'group="who"' in program
@@ -190,7 +190,7 @@ def test_one_class_that_is_spelled_in_two_ways_is_told(told: Callable[[list[str]
     said = told(["x,y", *(f"{n * 7 % 31}.5,{('Y', 'n', 'y')[n % 3]}" for n in range(60))])
     assert "classes 'Y' and 'y' differ only in case or spaces" in said
     said = told(["x,y", *(f"{n * 7 % 31}.5,{('Yes', 'No ', 'yes')[n % 3]}" for n in range(60))])
-    assert "the target; 'yes' read as 'Yes', spaces around 20 cells taken off" in said
+    assert "the target; 'yes' read as 'Yes', spaces around 20 cells removed" in said
     assert "differ only" not in said
 
 
@@ -200,7 +200,7 @@ def test_numbers_that_separate_the_classes_are_told(told: Callable[[list[str]], 
         kind, place = n % 3, n * 7 % 90 / 1000
         lines.append(f"{n * 7 % 31}.25,{kind + place},{kind + place + (n == 31)},{'abc'[(kind + 1) % 3]}")
     said = told(lines)
-    assert "column 'score' tells the target by itself" in said
+    assert "column 'score' gives the target away by itself" in said
     assert "'size'" not in said
     assert "'nearly'" not in said
 
@@ -211,7 +211,7 @@ def test_the_target_in_another_unit_is_told(told: Callable[[list[str]], str]) ->
         price = 31 * n % 997 + 0.5
         lines.append(f"{n * 7 % 31}.25,{'' if n % 9 == 4 else round(100 * price)},{price}")
     said = told(lines)
-    assert "column 'cents' tells the target by itself" in said
+    assert "column 'cents' gives the target away by itself" in said
     assert "'size'" not in said
 
 
@@ -408,7 +408,7 @@ def _with_weights(base: str, path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--base", "Nothing"], "--base 'Nothing' is not a model in keras.applications; there are "),
+        (["--base", "Nothing"], "--base 'Nothing' is not a model in keras.applications; the models are "),
         (["--base", "MobilNetv2"], "did you mean 'MobileNetV2'?"),
         (["--base", "mobilenet"], "did you mean 'MobileNet'?"),
         (["--base", "MobileNet", "--weights", "gone.h5"], "there is no file gone.h5"),
@@ -424,7 +424,7 @@ def _with_weights(base: str, path: Path) -> None:
             ["--base", "MobileNet", "--weights", "good.weights.h5", "--size", "16x16"],
             "MobileNet takes no images of 16 x 16 (Input size must be at least 32x32",
         ),
-        (["--augment", "flipp"], "augment: 'flipp' is none of flip,"),
+        (["--augment", "flipp"], "augment: 'flipp' is not one of flip,"),
         (["--augment", "hue"], "grayscale images do not have: leave it out"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_messy_file_is_trained_and_each_of_its_rows_answered(
     assert reading["code"] == {
         "column": "code",
         "read": "",
-        "note": "nearly every row has a different value, as with ids",
+        "note": "nearly every row has a different value, like an id",
     }
     page = Path("runs/homes/report.html").read_text()
     assert "How the table was read" in page

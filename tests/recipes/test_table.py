@@ -172,7 +172,7 @@ def test_the_same_call_again_finds_the_run_done(numbers: Done, capsys: pytest.Ca
 
 
 def test_a_name_that_is_taken_is_said(classes: Done) -> None:
-    with pytest.raises(StokerError, match="holds a run with other settings"):
+    with pytest.raises(StokerError, match="holds a run with different settings"):
         stoker.recipes.table("sold.csv", "sold", columns=["size"], name="sold")
 
 

@@ -74,7 +74,7 @@ def test_all_engines_give_the_same(bundle: tuple[keras.Model, Path]) -> None:
         for other in others:
             np.testing.assert_allclose(one, other, atol=1e-6)
     with pytest.raises(
-        stoker.BundleError, match="engine 'quantum' is none of session, threads, function, xla"
+        stoker.BundleError, match="engine 'quantum' is not one of session, threads, function, xla"
     ):
         choose_engine(predictors[0].bundle, "quantum")
 

@@ -123,7 +123,7 @@ def test_bytes_keep_their_zeros() -> None:
         ([AGE, CITY], {"age": [1], "city": "Rome"}, "some inputs are one row and others several"),
         ([AGE, CITY], {"age": [1, 2], "city": ["Rome"]}, r"different numbers of rows: age \[2\], city \[1\]"),
         ([AGE, CITY], [{"age": 1, "city": "a"}, {"age": 1}], "row 2 has no value for 'city'"),
-        ([AGE, CITY], [{"age": 1, "city": "a"}, {"age": 1, "city": "a", "x": 1}], "row 2 has 'x', which is no input"),
+        ([AGE, CITY], [{"age": 1, "city": "a"}, {"age": 1, "city": "a", "x": 1}], "row 2 has 'x', which is not an"),
         ([AGE, CITY], [{"age": 1, "city": "a"}, 7], "row 2 must be a dict"),
         ([AGE, CITY], 7, "rows of several inputs must be dicts with age float32, city string; got int"),
     ],

@@ -122,5 +122,5 @@ def test_the_reading_is_kept_in_the_description() -> None:
     assert kept["inputs"][2]["reading"] == {"kind": "number", "affix": "m2"}
     assert Signature.from_json(kept) == signature
     kept["inputs"][0]["reading"] = {"kind": "number", "gaps": [3]}
-    with pytest.raises(TypeError, match="missing values are not texts"):
+    with pytest.raises(TypeError, match="missing are not strings"):
         Signature.from_json(kept)

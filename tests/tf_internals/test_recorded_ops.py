@@ -140,9 +140,9 @@ def test_a_watch_that_another_thread_ends_goes_at_the_next_op() -> None:
 
 def test_variable_type_tells_variables_from_other_resources() -> None:
     variable = tf.Variable([1, 2])
-    assert recorded_ops.variable_type(variable.handle) == tf.int32
+    assert recorded_ops.variable_dtype(variable.handle) == tf.int32
     table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), 0)
-    assert recorded_ops.variable_type(table.resource_handle) is None
+    assert recorded_ops.variable_dtype(table.resource_handle) is None
 
 
 def test_the_graphs_of_a_function_tell_the_shapes_they_were_traced_for() -> None:

@@ -48,7 +48,7 @@ def said(
         ),
         ("sparse_categorical_crossentropy", Y * 4, 3, "give the last layer 9 outputs"),
         ("sparse_categorical_crossentropy", np.eye(3)[Y], 3, "one-hot: use categorical_crossentropy"),
-        ("sparse_categorical_crossentropy", X[:, 0], 3, "are no classes: use loss='mse'"),
+        ("sparse_categorical_crossentropy", X[:, 0], 3, "are not classes: use loss='mse'"),
         ("sparse_categorical_crossentropy", Y % 2, 1, "binary_crossentropy with a sigmoid"),
         ("sparse_categorical_crossentropy", Y - 1, 3, "for 0 to 2: number the classes from 0"),
         ("categorical_crossentropy", Y, 3, "use sparse_categorical_crossentropy"),
@@ -119,7 +119,7 @@ def test_columns_that_tell_nothing_or_too_much() -> None:
     constant = X.copy()
     constant[:, 2] = 7
     assert said(made, constant, X[:, 0] * X[:, 1]) == ["column 2 of x is 7 in every row: leave it out"]
-    assert "column 3 of x tells the label by itself" in said(made, X, X[:, 3] * 5 + 2)[0]
+    assert "column 3 of x gives the label away by itself" in said(made, X, X[:, 3] * 5 + 2)[0]
 
 
 def test_classes_with_hardly_an_example() -> None:

@@ -90,7 +90,7 @@ def test_an_option_of_a_trainer_that_makes_no_sense(options: dict[str, Any], sai
 
 
 def test_a_run_that_goes_on_says_so(tmp_path: Path, capfd: Any) -> None:
-    for epochs, said in ((1, ""), (3, "goes on after 1 of 3 epochs"), (3, "nothing is left to train")):
+    for epochs, said in ((1, ""), (3, "continues after 1 of 3 epochs"), (3, "nothing is left to train")):
         stoker.fit(compiled(), X, Y, epochs=epochs, verbose=2, checkpoint=tmp_path)
         lines = capfd.readouterr().out.splitlines()
         assert [line for line in lines if str(tmp_path) in line and said in line] or not said

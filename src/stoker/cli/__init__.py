@@ -161,7 +161,7 @@ def _describe_verbs() -> str:
     lines = ["Stoker keeps TensorFlow programs at full throughput.", ""]
     for title, verbs in GROUPS.items():
         lines += [f"{title}:", *(f"  {verb:<13} {_docstring(verb).splitlines()[0]}" for verb in verbs), ""]
-    return "\n".join([*lines, "`stoker VERB --help` says more.", ""])
+    return "\n".join([*lines, "For more, run `stoker VERB --help`.", ""])
 
 
 def _complete() -> None:

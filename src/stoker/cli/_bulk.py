@@ -1,4 +1,4 @@
-"""What `stoker predict` and `stoker evaluate` share: a bundle, the rows to answer, and how to read them."""
+"""The options that `stoker predict` and `stoker evaluate` share: a bundle, the rows to answer, and how to read them."""
 
 from __future__ import annotations
 

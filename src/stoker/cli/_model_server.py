@@ -63,22 +63,27 @@ def make_parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--port", type=int, default=8500, help="of gRPC (8500); 0 for none")
     add("--grpc_socket_path", default="", help="a Unix socket to serve gRPC on, too")
-    add("--rest_api_port", type=int, default=0, help="of HTTP; 0 for a free one on the loopback address (0)")
+    add(
+        "--rest_api_port",
+        type=int,
+        default=0,
+        help="the HTTP port; 0 picks a free one on the loopback address (0)",
+    )
     add("--rest_api_timeout_in_ms", type=int, default=30000, help="the longest wait for an answer (30000)")
-    add("--model_name", default="default", help="of the model at --model_base_path (default)")
+    add("--model_name", default="default", help="the name of the model at --model_base_path (default)")
     add("--model_base_path", default="", help="a directory of numbered SavedModels or bundles")
     add("--model_config_file", default="", help="a list of models, a ModelServerConfig as text")
     add(
         "--model_config_file_poll_wait_seconds",
         type=float,
         default=0,
-        help="how often it is read again (0: once)",
+        help="seconds between reads of the model list (0: read it once)",
     )
     add(
         "--file_system_poll_wait_seconds",
         type=float,
         default=1,
-        help="how often new versions are looked for (1)",
+        help="seconds between checks for new versions (1)",
     )
     add("--saved_model_tags", default="serve", help="tags of the graph to load, separated by commas (serve)")
     add("--grpc_channel_arguments", default="", help="options of the gRPC server: name=value,...")
@@ -87,7 +92,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--num_request_iterations_for_warmup",
         type=int,
         default=1,
-        help="how often a warm-up request is asked (1)",
+        help="how many times to send each warm-up request (1)",
     )
     add(
         "--enable_model_warmup",
@@ -95,7 +100,7 @@ def make_parser() -> argparse.ArgumentParser:
         nargs="?",
         const=True,
         default=True,
-        help="ask them at all (true)",
+        help="send warm-up requests at all (true)",
     )
     add(
         "--prefer_tflite_model",
@@ -133,7 +138,7 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
     check_installed(_PROGRAM, grpc=True)
     given = [f"--{name}" for name in _WITHOUT_MEANING if getattr(args, name) is not None]
     if given:
-        say(f"without a meaning here: {', '.join(given)}")
+        say(f"options that have no effect here: {', '.join(given)}")
     settings = _make_settings(args)
     host = "0.0.0.0" if args.rest_api_port else "127.0.0.1"
     return listen_and_serve(settings, ServerAddress(host, args.rest_api_port, args.port), None, 1, say)

@@ -34,7 +34,7 @@ def any_path(text: str) -> str:
 def data_path(text: str) -> str:
     """Return a file, folder or glob that exists; this is checked before TensorFlow takes seconds to load.
 
-    Whether a URL exists shows when it is read.
+    A URL is not checked until it is read.
     """
     if storage.is_url(text):
         return text

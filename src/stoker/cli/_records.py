@@ -24,13 +24,13 @@ def find_record(name: str | None) -> Path:
         if kind is None:
             raise
     raise RecordError(
-        f"run {name} is of kind {kind!r} and has no ledger, which only programs under `stoker run` leave: "
-        f"`stoker runs show {name}` shows it, `stoker runs diff A B` compares any two runs"
+        f"run {name} is of kind {kind!r} and has no ledger, since only programs under `stoker run` leave one: "
+        f"`stoker runs show {name}` shows it, and `stoker runs diff A B` compares any two runs"
     )
 
 
 def _find_kind(name: str) -> str | None:
-    """Return the kind of the run in the usual store whose id starts with this; None if there is none, or several."""
+    """Return the kind of the run in the default store whose id starts with this; None if there is none, or several."""
     usual = address.find()
     if usual is None or (usual.path is not None and not usual.path.exists()):
         return None

@@ -35,26 +35,26 @@ def add_rollout(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[NAME=]PATH",
-        help="ask this new version beside the model, and say whether it answers the same",
+        help="also send requests to this new version, and report whether it answers the same",
     )
     parser.add_argument(
         "--shadow-allow",
         default="1%",
         metavar="PERCENT",
-        help="how many of the rows the new version may answer differently (1%%)",
+        help="the share of rows that the new version may answer differently (1%%)",
     )
     parser.add_argument(
         "--canary",
         default="",
         metavar="PERCENT",
-        help="answer so many requests by the new version of --shadow, until it proves different (none)",
+        help="let the --shadow version answer this share of requests, until it proves different (none)",
     )
 
 
 def read_rollout(
     args: argparse.Namespace, models: Collection[str], parse: Callable[[str, str], tuple[str, str]]
 ) -> RolloutOptions:
-    """Return the values of the options. For `[NAME=]PATH`, `parse` returns the name, or the usual one, and the path.
+    """Return the values of the options. For `[NAME=]PATH`, `parse` returns the name, or the default one, and the path.
 
     Raises:
         UsageError: the options do not fit the models or each other.
@@ -66,11 +66,13 @@ def read_rollout(
         if name not in models:
             raise UsageError(f"--shadow {word}: give NAME=PATH, where NAME is one of {', '.join(models)}")
         if name in shadows:
-            raise UsageError(f"--shadow {word}: {name} has a candidate already")
+            raise UsageError(f"--shadow {word}: {name} already has a candidate")
         shadows[name] = path
     canary = read_percentage(args.canary, "--canary") if args.canary else 0.0
     if canary and not shadows:
         raise UsageError("--canary needs the new version: name it with --shadow [NAME=]PATH")
     if canary > _MOST_CANARY:
-        raise UsageError(f"--canary {args.canary}: at most 50%, because the other requests give the evidence")
+        raise UsageError(
+            f"--canary {args.canary}: at most 50%, because the other requests provide the evidence"
+        )
     return RolloutOptions(shadows, read_percentage(args.shadow_allow, "--shadow-allow"), canary)

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
             proof = prove(path, lenient=True, trust=trust)
         if not args.json:
             print_answer(
-                f"verified: the files are the ones exported, and {proof['rows']} examples give their recorded answers"
+                f"verified: the files are as exported, and {proof['rows']} examples give their recorded answers"
             )
             if proof["keras"]:
                 print_answer(f"{bundle.KERAS} is not loaded: {proof['keras']}")

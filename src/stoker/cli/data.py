@@ -81,7 +81,7 @@ def _show(found: dict[str, Any]) -> None:
     notes += [column[key] for column in found["columns"] for key in ("doubt", "note") if key in column]
     notes += found.get("notes", [])
     notes += [
-        f"{path} cannot be decoded: it is damaged, no image, or of a kind TensorFlow cannot read"
+        f"{path} cannot be decoded: it is damaged, not an image, or of a kind TensorFlow cannot read"
         for path in found.get("damaged", ())
     ]
     if notes:
@@ -90,7 +90,7 @@ def _show(found: dict[str, Any]) -> None:
 
 def _describe_sample(found: dict[str, Any]) -> str:
     seen = found.get("looked_at", found["rows"])
-    return "" if seen >= found["rows"] else f"; values are those of {seen:,} of them"
+    return "" if seen >= found["rows"] else f"; values come from {seen:,} of them"
 
 
 def _values(column: dict[str, Any]) -> str:

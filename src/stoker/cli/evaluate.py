@@ -30,7 +30,7 @@ _NAMED = 3
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of `stoker evaluate`."""
     add_rows(parser)
-    parser.add_argument("--target", metavar="COLUMN", help="the column of the labels (that of the training)")
+    parser.add_argument("--target", metavar="COLUMN", help="the column of the labels (the one from training)")
     add_json(parser)
 
 
@@ -55,9 +55,7 @@ def run(args: argparse.Namespace) -> int:
         print_answer(f"{name:<18} {score}")
     print_answer(f"{quantity(found.rows, 'row')}")
     if _is_same_file(args.rows, lineage.get("data")):
-        print_answer(
-            "The model was trained from these rows. Its report has the scores of rows it has not seen."
-        )
+        print_answer("The model was trained on these rows. Its report has scores for rows it has not seen.")
     for why, count in found.left_out.items():
         print_answer(f"{quantity(count, 'row')} left out: {why}")
     if found.unlabelled:
@@ -70,5 +68,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _is_same_file(rows: str, trained_from: object) -> bool:
-    """Whether these are the rows from which the bundle was made, judged by the paths."""
+    """Return whether these are the rows from which the bundle was made, judged by the paths."""
     return isinstance(trained_from, str) and Path(rows).resolve() == Path(trained_from).resolve()

@@ -73,14 +73,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_const",
         const="int8",
         default="",
-        help="convert for LiteRT with whole numbers of 8 bits, within --bound",
+        help="also convert for LiteRT with 8-bit integers, within --bound",
     )
     smaller.add_argument(
         "--float16",
         dest="quantize",
         action="store_const",
         const="float16",
-        help="convert for LiteRT with weights of 16 bits, within --bound",
+        help="also convert for LiteRT with 16-bit weights, within --bound",
     )
     parser.add_argument(
         "--calibrate",
@@ -93,7 +93,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=0.01,
         metavar="SHARE",
-        help="how far their answers may be off, of an output's largest value (0.01)",
+        help="how far their answers may be off, as a share of an output's largest value (0.01)",
     )
     parser.add_argument(
         "--sign", type=local_path, metavar="KEY", help="sign the bundle with this private key"

@@ -1,7 +1,7 @@
 """Run a program in many processes, on this machine or several, and restart them after faults.
 
 To train one model together, the program makes and compiles it under `with stoker.strategy().scope():`.
-Every process gets its place in TF_CONFIG. When one dies, hangs or is stopped, all are ended and all start again at
+Every process gets its place in TF_CONFIG. When one dies, hangs or is stopped, all are ended and all start again on
 fresh ports; with `checkpoint=` they continue from the last save. A preemption (exit code 75) does not count as a fault.
 Output is shown with the worker's rank in front, and kept in a log file for each worker.
 

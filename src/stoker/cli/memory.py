@@ -30,12 +30,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options; they come before the program, and everything after it belongs to the program."""
     device = parser.add_mutually_exclusive_group()
     device.add_argument(
-        "--device-memory", metavar="SIZE", help="what TensorFlow gets of the device, such as 16GiB"
+        "--device-memory",
+        metavar="SIZE",
+        help="how much of the device's memory TensorFlow gets, such as 16GiB",
     )
     device.add_argument(
         "--device-profile",
         metavar="NAME",
-        help="t4, v100, a100, h100, or one of [tool.stoker.device-profiles] that says memory",
+        help="t4, v100, a100, h100, or one of [tool.stoker.device-profiles] with a memory size",
     )
     parser.add_argument("--batch", type=_rows, metavar="ROWS", help="the batch (default: the program's own)")
     parser.add_argument(
@@ -47,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--no-what-if", action="store_true", help="measure no changes, only the program as it is"
     )
     parser.add_argument(
-        "--timeout", type=_seconds, default=600.0, metavar="TIME", help="for each of the runs (10m)"
+        "--timeout", type=_seconds, default=600.0, metavar="TIME", help="the time limit of each run (10m)"
     )
     add_json(parser)
     add_program(parser)
@@ -82,13 +84,13 @@ def _memory(args: argparse.Namespace) -> int | None:
     profile = profiles.resolve(args.device_profile, config.load(Path()).device_profiles)
     usable = profiles.usable_memory(profile)
     if not usable:
-        raise UsageError(f"device profile {profile.name!r} says no memory: say --device-memory")
+        raise UsageError(f"device profile {profile.name!r} gives no memory size: use --device-memory")
     return usable
 
 
 def _rows(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a batch: use a whole number such as 256")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a batch size: use a whole number such as 256")
     return int(text)
 
 

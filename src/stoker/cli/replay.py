@@ -43,15 +43,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "bundle", type=any_path, metavar="BUNDLE", help="the new bundle, or a run's directory"
     )
-    parser.add_argument("--model", default="", metavar="NAME", help="only what this model was asked")
+    parser.add_argument("--model", default="", metavar="NAME", help="only requests to this model")
     parser.add_argument(
-        "--allow", default="1%", metavar="PERCENT", help="how many of the rows may change (1%%)"
+        "--allow", default="1%", metavar="PERCENT", help="the share of rows that may change (1%%)"
     )
     parser.add_argument(
         "--tolerance",
         default="1%",
         metavar="PERCENT",
-        help="how far a number may be off, of the largest number of its output (1%%)",
+        help="how far a number may be off, as a share of its output's largest number (1%%)",
     )
     parser.add_argument(
         "--rows", type=int, default=10, metavar="N", help="how many changed rows to show (10)"
@@ -61,7 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Ask all requests again."""
+    """Send all requests again."""
     if args.rows < 0:
         raise UsageError(f"--rows {args.rows} must be at least 0")
     from stoker.serve.rollout.evidence import AgreementTest, Conclusion
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
 def _print_summary(found: ReplaySummary) -> None:
     versions = ", ".join(str(one) for one in sorted(found.versions))
     print_answer(
-        f"{quantity(found.requests, 'request')} with {quantity(found.rows, 'row')} asked again"
+        f"{quantity(found.requests, 'request')} with {quantity(found.rows, 'row')} sent again"
         + (f", first answered by version {versions}" if versions else "")
     )
     if found.outputs:

@@ -55,7 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         metavar="URL",
-        help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db); off keeps nothing",
+        help="the store (STOKER_STORE, [tool.stoker], .stoker/stoker.db), or off for none",
     )
     add_experiments(
         parser,

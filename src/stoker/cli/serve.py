@@ -86,7 +86,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="memory for the bodies of all unanswered requests (256 MiB, or twice --max-body if that is more)",
     )
     parser.add_argument(
-        "--max-connections", type=int, default=1000, metavar="N", help="clients that may be connected (1000)"
+        "--max-connections",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="how many clients may be connected (1000)",
     )
     parser.add_argument(
         "--body-timeout",
@@ -129,7 +133,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=MOST_VALUES,
         metavar="N",
-        help="record inputs and answers of at most so many values, and of others the shape only (1024)",
+        help="record inputs and answers of at most this many values; of larger ones, only the shape (1024)",
     )
     add_rollout(parser)
     parser.add_argument(
@@ -151,7 +155,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-reload-requests",
         action="store_true",
-        help="let gRPC clients choose the models by HandleReloadConfigRequest (needs --workers 1)",
+        help="let gRPC clients choose the models with HandleReloadConfigRequest (needs --workers 1)",
     )
     add_store(parser)
     parser.add_argument(
@@ -215,7 +219,7 @@ def _run(args: argparse.Namespace, say: Callable[[str], None]) -> int:
 
 @dataclass(frozen=True)
 class ServerAddress:
-    """Where a server listens; a gRPC port of 0 means no gRPC."""
+    """The address at which a server listens; a gRPC port of 0 means no gRPC."""
 
     host: str
     port: int
@@ -309,7 +313,7 @@ def _locate(path: str) -> Path:
     except bundle.BundleError as error:
         if not place.is_dir():
             raise
-        raise bundle.BundleError(f"{error}; nor has it a {places.SAVED_MODEL}") from None
+        raise bundle.BundleError(f"{error}; it has no {places.SAVED_MODEL} either") from None
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -329,7 +333,7 @@ def _check(args: argparse.Namespace) -> None:
             f"--max-in-flight {args.max_in_flight} must be at least --max-body, which is {args.max_body}"
         )
     if args.allow_reload_requests and args.workers > 1:
-        raise UsageError("--allow-reload-requests needs --workers 1: a request reaches one worker only")
+        raise UsageError("--allow-reload-requests needs --workers 1: a request reaches only one worker")
     if not 0 <= args.record <= 1:
         raise UsageError(f"--record {args.record} must be between 0 and 1")
     if bool(args.tls_cert) != bool(args.tls_key):

@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--missing",
         "--na",
         metavar="TEXTS",
-        help="cells that mean a missing value, separated by commas, such as '?,n.a.'",
+        help="cells that stand for a missing value, separated by commas, such as '?,n.a.'",
     )
     _add_only(table, ("network", "linear", "trees"))
     table.add_argument(
@@ -84,7 +84,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--weights",
         type=local_path,
         metavar="FILE",
-        help="the base's weights, if not those Keras downloads for it",
+        help="a file with the base's weights, if not those that Keras downloads",
     )
     image.add_argument(
         "--augment",
@@ -125,7 +125,7 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=0, help="the seed of the split, the order and the initial weights (0)"
     )
     parser.add_argument(
-        "--runs", type=local_path, default="runs", metavar="DIRECTORY", help="where runs are kept (runs)"
+        "--runs", type=local_path, default="runs", metavar="DIRECTORY", help="the directory for runs (runs)"
     )
     parser.add_argument("--name", help="the name of this run's directory (derived from the request)")
     parser.add_argument("--fresh", action="store_true", help="start over, even if this was trained before")

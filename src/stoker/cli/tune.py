@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "pipeline",
         type=local_path,
         metavar="FILE:NAME",
-        help="a Python file and its function that makes the dataset",
+        help="a Python file, and the function in it that makes the dataset",
     )
     parser.add_argument(
         "--step", type=float, metavar="RATE", help="elements per second that the consumer uses"

@@ -32,7 +32,7 @@ def _flip_along(axis: int) -> _ImageChange:
 
 
 def _on_floats(change: _ImageChange) -> _ImageChange:
-    """Adapt a change of images with values from 0 to 1 to images of bytes."""
+    """Adapt a change that takes values from 0 to 1 to images of bytes."""
 
     def change_bytes(images: Tensor, draw: Draw) -> Tensor:
         floats = tf.image.convert_image_dtype(images, tf.float32)
@@ -88,7 +88,7 @@ def check(names: Sequence[str], color_mode: str) -> None:
         raise ArgumentError(f"augment={names!r} must be a list, such as [{names!r}]")
     for name in names:
         if name not in CHANGES:
-            raise ArgumentError(f"augment: {name!r} is none of {', '.join(CHANGES)}")
+            raise ArgumentError(f"augment: {name!r} is not one of {', '.join(CHANGES)}")
         if name in _OF_COLOURS and color_mode == "grayscale":
             raise ArgumentError(
                 f"augment: {name!r} changes colours, which grayscale images do not have: leave it out"

@@ -39,7 +39,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def read_file_state(path: Path) -> list[Any]:
-    """Return a file's path or URL with its version, or its size, time and a hash: something changes with the file."""
+    """Return values that change when a file does: its path or URL, with its version or its size, time and a hash."""
     if (version := version_of(path)) is not None:
         return [origin_of(path), version]
     (path,) = arriving([path])

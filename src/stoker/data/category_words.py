@@ -14,7 +14,7 @@ _SHORT_WORDS = ("no", "ja", "si", "on")
 
 
 def fold_word(word: str) -> str | None:
-    """Return what all ways to write an ordinary word have in common; None for any other text."""
+    """Return one form for all ways to write an ordinary word; None for any other text."""
     small = word.lower()
     usual = (small, word.upper(), small.title(), small.capitalize())
     is_short = len(word) < _LEAST_LETTERS and small not in _SHORT_WORDS

@@ -58,7 +58,7 @@ def read_date(text: str, unit: str, day_first: bool) -> int | None:
 
 
 def has_time(text: str) -> bool:
-    """Whether a date has a time of day."""
+    """Return whether a date has a time of day."""
     return ":" in text or (_PLAIN_NUMBER.fullmatch(text.strip()) is not None and "." in text)
 
 
@@ -72,7 +72,7 @@ def day_order(text: str) -> bool | None:
 
 
 def is_two_numbers(text: str) -> bool:
-    """Whether a date gives its day and its month as numbers, before the year."""
+    """Return whether a date gives its day and its month as numbers, before the year."""
     return _FORMS[1].fullmatch(text.strip()) is not None
 
 

@@ -43,7 +43,7 @@ def guess_reading(
     """Guess how a column's cells are written; None if they are words.
 
     Args:
-        counts: how often each text occurs.
+        counts: how many times each text occurs.
         gaps: texts that stand for a missing value, in addition to the usual ones.
         asked: the kind that the caller gave, which is then not guessed.
         decimal_comma: whether numbers in other columns of this file have a decimal comma.
@@ -75,7 +75,7 @@ def guess_reading(
 
 
 def _is_promising(texts: list[str]) -> bool:
-    """Whether half of the texts are numbers, dates or times."""
+    """Return whether half of the texts are numbers, dates or times."""
     likely = sum(
         split_number(text) is not None
         or read_date(text, "s", True) is not None

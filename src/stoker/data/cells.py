@@ -81,7 +81,7 @@ class WrittenNumber:
 
     Attributes:
         digits: the digits, with decimal and thousands signs.
-        negative: whether it has a minus sign or stands in parentheses.
+        negative: whether it has a minus sign or is in parentheses.
         power: the power of ten, such as "e-3".
         affix: the currency or unit around it, in lower case.
         scale: the letter or word for thousands or millions, in lower case: the "k" of 305k.
@@ -242,11 +242,11 @@ class CellReading:
         texts = ("kind", "decimal", "thousands", "affix", "unit")
         gaps, fill, words = known.get("gaps", ()), known.get("fill"), known.get("words", ())
         if not all(isinstance(known.get(name, ""), str) for name in texts) or "kind" not in known:
-            raise TypeError("a column's way of reading is not text")
+            raise TypeError("the way to read a column is not a string")
         if not isinstance(gaps, list | tuple) or not all(isinstance(one, str) for one in gaps):
-            raise TypeError("the texts for missing values are not texts")
+            raise TypeError("the values that count as missing are not strings")
         if not isinstance(words, list | tuple) or not all(isinstance(one, str) for one in words):
-            raise TypeError("the words of a category are not texts")
+            raise TypeError("the words of a category are not strings")
         if not (fill is None or (isinstance(fill, int | float) and math.isfinite(fill))):
             raise TypeError("the value for missing cells is not a number")
         return CellReading(**{**known, "gaps": tuple(gaps), "words": tuple(words)})

@@ -47,7 +47,7 @@ def read_folder_state(root: Path, files: list[ClassFile]) -> str:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a name is not part of the data: `.DS_Store`, `._photo.png`, `.thumbnails`, `__MACOSX`."""
+    """Return whether a name is not part of the data: `.DS_Store`, `._photo.png`, `.thumbnails`, `__MACOSX`."""
     return name.startswith(".") or name == "__MACOSX"
 
 
@@ -136,7 +136,7 @@ def _warn_once(message: str) -> None:
 
 
 def is_text(name: str) -> bool:
-    """Whether a path is valid text; POSIX allows any bytes."""
+    """Return whether a path is valid text; POSIX allows any bytes."""
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -229,5 +229,5 @@ def check_known(names: Sequence[str], wanted: str, argument: str) -> None:
         hint = f"did you mean {near!r}?"
     else:
         shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-        hint = f"there are {shown}"
+        hint = f"the columns are {shown}"
     raise ArgumentError(f"{argument}: there is no column {wanted!r}; {hint}")

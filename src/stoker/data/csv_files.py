@@ -110,7 +110,7 @@ class CsvFiles(FileSource):
         return [self._column(path, name, sample.column(name), texts) for name in names]
 
     def _needs_repair(self, path: Path, sample: pa.RecordBatch) -> bool:
-        """Whether columns share a name, the header is repeated, or totals stand at the end."""
+        """Return whether columns share a name, the header is repeated, or totals come at the end."""
         if path in self._repairs:
             return False
         names = sample.schema.names
@@ -274,7 +274,7 @@ class CsvFiles(FileSource):
             if missing is None:
                 raise
             if self._lenient and path not in self._repairs:
-                # A title may stand above its header.
+                # A title may come before its header.
                 self._repairs[path] = CsvRepairs()
                 raise Restart from None
             raise ArgumentError(

@@ -29,7 +29,10 @@ def guess_separator(text: str, given: str) -> str:
 
 
 def _fit(lines: list[str], separator: str) -> tuple[int, int] | None:
-    """Return the place of the header and its number of fields; None if it has one, or most rows have another number."""
+    """Return the place of the header and its number of fields.
+
+    None if the header has only one field, or if most rows have another number.
+    """
     rows = [row for row in csv.reader(lines, delimiter=separator) if row]
     if not rows:
         return None
@@ -42,7 +45,7 @@ def _fit(lines: list[str], separator: str) -> tuple[int, int] | None:
 
 
 def find_header(first: list[list[str]]) -> int:
-    """Return which row is the header: the first one, unless a title stands above the row of names.
+    """Return which row is the header: the first one, unless a title comes before the row of names.
 
     A title is much narrower than the rows below, or most of its cells are empty.
     """
@@ -61,16 +64,16 @@ def find_header(first: list[list[str]]) -> int:
 
 
 def _is_mostly_empty(row: list[str], usual: int) -> bool:
-    """Whether at most half of the cells of a row are filled, if the table has three columns or more."""
+    """Return whether at most half of the cells of a row are filled, if the table has three columns or more."""
     return usual >= _LEAST_COLUMNS and 2 * sum(bool(cell.strip()) for cell in row) <= usual
 
 
 def is_separator_line(text: str) -> bool:
-    """Whether a line tells a spreadsheet program which separator the file has: `sep=;`."""
+    """Return whether a line tells a spreadsheet program which separator the file has: `sep=;`."""
     return re.match(r"(?i)sep=.?", text) is not None
 
 
 def _are_names(row: list[str]) -> bool:
-    """Whether the cells of a row could be names of columns: all different, and no numbers."""
+    """Return whether the cells of a row could be names of columns: all different, and no numbers."""
     cells = [cell.strip() for cell in row]
     return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[-+]?[\d.,]*", cell) for cell in cells)

@@ -1,7 +1,7 @@
-"""Make the uneven rows of CSV files even for Arrow, which only reads rows with as many fields as the header.
+"""Even out the rows of CSV files for Arrow, which only reads rows with as many fields as the header.
 
-Python's reader goes through a file with other rows first: it fills up short rows with empty cells, and leaves out and
-counts rows that cannot be right (`csv_rows`).
+Python's reader reads a file with uneven rows first: it fills up short rows with empty cells, leaves out rows that
+cannot be right, and counts them (`csv_rows`).
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def find_encoding(path: Path) -> str:
 
 
 def _is_text(path: Path, code: str) -> bool:
-    """Whether a file can be decoded and has no zero byte."""
+    """Return whether a file can be decoded and has no zero byte."""
     decoder = codecs.getincrementaldecoder(code)()
     with pa.input_stream(str(path)) as stream:
         try:
@@ -120,7 +120,7 @@ def _is_text(path: Path, code: str) -> bool:
 
 
 def ends_in_footer(path: Path, separator: str, encoding: str) -> bool:
-    """Whether the last line of a file is a total or a note."""
+    """Return whether the last line of a file is a total or a note."""
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(max(0, size - _TAIL))

@@ -52,14 +52,14 @@ class CsvRepairs:
     renamed: list[str] = field(default_factory=list)
 
     def lines(self, fate: str = "left out") -> list[str]:
-        """Return the repairs in words, a line each; `fate` is what became of rows that do not count."""
+        """Return the repairs in words, one per line; `fate` is what became of rows that do not count."""
         found = []
         for why, count in self.left_out.items():
             rows = ", ".join(f"{row:,}" for row, of in self.shown if of == why)
             found.append(f"{quantity(count, 'row')} {fate}: {why} (row {rows})")
         if self.filled:
             found.append(
-                f"{quantity(self.filled, 'row')} had fewer fields than the header: the others are missing"
+                f"{quantity(self.filled, 'row')} had fewer fields than the header: the rest count as missing"
             )
         if self.above:
             found.append(f"{quantity(self.above, 'line')} above the header left out")
@@ -167,7 +167,7 @@ def _fault(row: list[str], width: int, header: list[str]) -> str | None:
 
 
 def is_footer(row: list[str], width: int) -> bool:
-    """Whether a row at the end of a file is a total or a note."""
+    """Return whether a row at the end of a file is a total or a note."""
     there = [cell.strip() for cell in row if cell.strip()]
     if not there:
         return False

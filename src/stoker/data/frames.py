@@ -116,7 +116,7 @@ def _column(values: _Values, name: str, where: str, missing: tuple[str, ...]) ->
 
 
 def _is_gap(value: object) -> bool:
-    """Whether a value is one of a frame's ways to say that a value is missing."""
+    """Return whether a frame uses this value for a missing one."""
     if isinstance(value, float | np.floating):
         return math.isnan(value)
     return type(value).__name__ in ("NAType", "NaTType")

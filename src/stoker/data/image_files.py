@@ -27,7 +27,7 @@ _AT_ONCE = 32
 
 @dataclass(frozen=True)
 class Decoding:
-    """How images are made into arrays of one shape.
+    """The way images are made into arrays of one shape.
 
     Attributes:
         size: height and width; None if all images must have the size of the first.

@@ -93,7 +93,7 @@ def check_size(image_size: tuple[int, int] | None, name: str = "image_size") -> 
         name: the name of the argument, for the message.
 
     Raises:
-        ArgumentError: the size is neither.
+        ArgumentError: the size is neither of these.
     """
     if image_size is not None:
         two = isinstance(image_size, Sequence) and len(image_size) == 2

@@ -24,7 +24,7 @@ _MOST_CLASSES = 10_000
 
 @dataclass(frozen=True)
 class Label:
-    """How the label column is turned into what the loss takes.
+    """The label column, and how it is turned into what the loss takes.
 
     Attributes:
         column: the column of the store.

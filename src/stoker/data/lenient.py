@@ -130,7 +130,7 @@ class LenientTable:
         )
 
     def _count_texts(self, names: list[str], whole: bool = False) -> dict[str, Counter[str]]:
-        """Count how often each text of these columns occurs, in the first rows or in all."""
+        """Count the occurrences of each text in these columns, in the first rows or in all."""
         while True:
             counts: dict[str, Counter[str]] = {name: Counter() for name in names}
             try:
@@ -167,7 +167,7 @@ class LenientTable:
         return self._read(column, values) if column.reading else values
 
     def _guess_again(self, column: Column) -> Column:
-        """Guess again how to read the column, now from all its cells: one does not fit the first guess."""
+        """Guess again how to read the column, now from all its cells, because one does not fit the first guess."""
         counts = self._count_texts([column.name], whole=True)[column.name]
         guess = self._guess(column.name, counts, False)
         if guess is None or guess.reading is None:
@@ -285,7 +285,7 @@ def _counts(values: pa.Array) -> Counter[str]:
 
 
 def _is_prose(counts: Counter[str]) -> bool:
-    """Whether the texts are sentences rather than names, as they hardly repeat and have several words."""
+    """Return whether the texts are sentences rather than names, as they hardly repeat and have several words."""
     total = sum(counts.values())
     if not total or len(counts) <= total / 2:
         return False
@@ -294,7 +294,7 @@ def _is_prose(counts: Counter[str]) -> bool:
 
 
 def _is_there(values: pa.Array) -> pa.Array:
-    """Whether each row has a label; a blank text or NaN does not count as one."""
+    """Return whether each row has a label; a blank text or NaN does not count as one."""
     if pa.types.is_dictionary(values.type):
         blank = [not text.strip() for text in values.dictionary.to_pylist()]
         if not any(blank):

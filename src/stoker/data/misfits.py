@@ -162,7 +162,7 @@ def _kind_of(text: str) -> str:
 
 
 def is_whole(text: str) -> bool:
-    """Whether a text is a whole number, however large."""
+    """Return whether a text is a whole number, however large."""
     return text.strip().removeprefix("-").removeprefix("+").isdigit()
 
 

@@ -1,4 +1,4 @@
-"""Text among the numbers of a CSV column, such as `?` or `n.a.`: where it is, how much, and what to do about it."""
+"""Text among the numbers of a CSV column, such as `?` or `n.a.`: where it is, how much there is, what to do."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def check_missing(missing: str | Sequence[str] | None) -> tuple[str, ...]:
     texts = tuple(given) if isinstance(given, Iterable) else (given,)
     if not all(isinstance(text, str) for text in texts):
         raise ArgumentError(
-            f"missing={missing!r} must be a text that stands for a missing value, such as '?', or a list of them"
+            f"missing={missing!r} must be a string that stands for a missing value, such as '?', or a list of them"
         )
     return texts
 

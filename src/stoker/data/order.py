@@ -69,19 +69,19 @@ class Order:
 
     @property
     def in_part(self) -> int:
-        """How many rows this part has, over all shards."""
+        """The number of rows in this part, over all shards."""
         if self.chosen is not None:
             return self.chosen.rows
         return {"all": self.rows, "train": self.rows - self.held_out, "held out": self.held_out}[self.part]
 
     @property
     def own(self) -> int:
-        """How many rows this process reads in an epoch."""
+        """The number of rows that this process reads in an epoch."""
         return len(range(self.shard[0], self.in_part, self.shard[1]))
 
     @property
     def steps(self) -> int:
-        """How many batches an epoch has."""
+        """The number of batches in an epoch."""
         return self.own // self.batch_size if self.drop_remainder else -(-self.own // self.batch_size)
 
     def places(self, first: Tensor, last: Tensor, epoch: Epoch) -> Tensor:
@@ -113,7 +113,7 @@ class Order:
         return tf.range(first, tf.minimum(last, self.own)) * self.shard[1] + self.shard[0]
 
     def tables(self, purpose: str, key: Tensor, count: int) -> tuple[Tensor, ...]:
-        """Return, in a graph, a permutation of `count` things for `permute`, by the seed, purpose and epoch's key."""
+        """Return, in a graph, a permutation of `count` items for `permute`, by the seed, purpose and epoch's key."""
         return make_tables(int(self._digest(purpose)[0]), key, count)
 
     def words(self, purpose: str, key: Tensor) -> Tensor:
@@ -201,7 +201,7 @@ class Order:
         return self._set_length(made).prefetch(AHEAD)
 
     def passes(self, epoch: Callable[[Tensor], Dataset]) -> Dataset:
-        """Return a dataset of which every pass is what `epoch` makes from the epoch's key, with `steps` elements."""
+        """Return a dataset in which `epoch` makes each pass from the epoch's key, with `steps` elements."""
         return self._set_length(self._derive_from_key(epoch, self.shuffle))
 
     def _derive_from_key(self, epoch: Callable[[Tensor], Dataset], random: bool) -> Dataset:
@@ -211,7 +211,7 @@ class Order:
         return self.key().flat_map(skip_autograph(epoch))
 
     def key(self) -> Dataset:
-        """Return a dataset of which every pass is the key of the next epoch: two int64."""
+        """Return a dataset in which each pass is the key of the next epoch: two int64."""
         return EpochKeys(self.seed, VERSION).batch(2, drop_remainder=True).take(1)
 
     def _set_length(self, dataset: Dataset) -> Dataset:

@@ -1,15 +1,15 @@
-"""Uniform permutations of any number of things, made in the graph from a key of 64 bits and a counter of 128.
+"""Uniform permutations of any number of items, made in the graph from a key of 64 bits and a counter of 128.
 
-Up to 65,536 things are permuted by sorting a random number for each. More things are permuted place by place, by a
+Up to 65,536 items are permuted by sorting a random number for each. More items are permuted place by place, by a
 Feistel network: a place is a pair (left, right), and each round adds a random function of one half to the other. The
-functions are tables of random numbers, as long as the square root of the number of things: a megabyte serves a billion
+functions are tables of random numbers, as long as the square root of the number of items: a megabyte serves a billion
 rows.
 
 Every iterator of a dataset prepares its functions again, at a cost that grows with the number of their operations. So
 there are few operations, and raw ones.
 
-TensorFlow's own `RandomIndexShuffle` is not used: on up to 65,536 things it takes 8 bits of each word of its seed, and
-on 4^k + 1 things it is not a permutation.
+TensorFlow's own `RandomIndexShuffle` is not used: on up to 65,536 items it takes 8 bits of each word of its seed, and
+on 4^k + 1 items it is not a permutation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def make_tables(key: int, counter: Tensor, count: int) -> tuple[Tensor, ...]:
     Args:
         key: the key of Philox, the random generator.
         counter: where Philox begins, as two int64. Two permutations with the same key need counters far apart.
-        count: the number of things.
+        count: the number of items.
     """
     if count <= LISTED:
         return (tf.math.top_k(_draw([count], key, counter), count).indices,)
@@ -66,7 +66,7 @@ def _draw(shape: list[int], key: int, counter: Tensor) -> Tensor:
 
 
 def _sides(count: int) -> tuple[int, int]:
-    """Return the number of left and of right halves, which together give slightly more pairs than there are things."""
+    """Return the number of left and of right halves, which together give slightly more pairs than there are items."""
     left = math.isqrt(count - 1) + 1
     return left, -(-count // left)
 
@@ -82,10 +82,10 @@ def _encrypt(places: Tensor, functions: Tensor, count: int) -> Tensor:
 
 
 def _walk_back(functions: Tensor, count: int) -> Tensor:
-    """For each pair without a thing, find the thing that repeated permuting leads to.
+    """Return, for each pair that stands for no item, the item that repeated permuting leads to.
 
-    A place that is sent to such a pair takes that thing instead, so that the things are permuted among themselves. Each
-    step doubles how far each pair has advanced. Pairs that lead only to each other reach no thing, but no place is sent
+    A place that is sent to such a pair takes that item instead, so that the items are permuted among themselves. Each
+    step doubles how far each pair has advanced. Pairs that lead only to each other reach no item, but no place is sent
     to them.
     """
     left, right = _sides(count)

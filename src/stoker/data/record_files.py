@@ -77,7 +77,7 @@ def tfrecord(
     order = Order(rows, batch_size, bool(shuffle), seed, shard=shard, drop_remainder=bool(drop_remainder))
     if order.steps == 0:
         raise ArgumentError(
-            f"{files[0]}: nothing is left of {rows:,} records: use fewer shards or smaller batches"
+            f"{files[0]}: no batch can be made of {rows:,} records: use fewer shards or smaller batches"
         )
     dataset = order.passes(_epoch(files, compression, order))
     dataset = dataset.map(_parser(spec, label), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

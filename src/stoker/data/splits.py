@@ -108,9 +108,10 @@ def _list_parts(whole: Order, shares: tuple[float, ...], by: By | None) -> list[
 
 def _check_steps(order: Order) -> Order:
     if order.steps == 0:
-        why = f" as full batches of {order.batch_size}" if order.drop_remainder and order.own else ""
+        batch = f"full batch of {order.batch_size}" if order.drop_remainder and order.own else "batch"
         raise ArgumentError(
-            f"shard={order.shard}: nothing is left of {order.in_part:,} rows{why}: use fewer shards or smaller batches"
+            f"shard={order.shard}: no {batch} can be made of {order.in_part:,} rows: "
+            "use fewer shards or smaller batches"
         )
     return order
 

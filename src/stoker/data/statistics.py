@@ -90,7 +90,7 @@ def _choose_base(array: Array, mask: Mask | None) -> Integers:
 
 
 def counts(store: Store, columns: list[Column], mask: Mask | None) -> dict[str, Integers]:
-    """Return how often each value of each category occurs; the first count is that of missing values."""
+    """Return how many times each value of each category occurs; the first count is that of missing values."""
     names = places(columns).get("int32", [])
     if not names:
         return {}

@@ -36,7 +36,7 @@ _NO_RESERVE = 0x4000
 
 
 class StoreMeta(TypedDict, total=False):
-    """What a store knows about its arrays, as JSON.
+    """The facts that a store keeps about its arrays, as JSON.
 
     Attributes:
         rows: the number of rows of every array.
@@ -69,7 +69,7 @@ class StoreEntry:
 
     @property
     def size(self) -> int:
-        """How many values the array holds."""
+        """The number of values in the array."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 

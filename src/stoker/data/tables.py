@@ -219,7 +219,7 @@ class Table:
         return (UNKNOWN, *(words[code] for code in order))
 
     def _table(self, feature: Feature) -> Array:
-        """Return what a missing value, and then each code, becomes in a batch."""
+        """Return the values in a batch of a missing value and of each code, in this order."""
         words = self._store.meta["values"].get(feature.name, [])
         if self._options.raw:
             return np.array(["", *words], dtype=object)
@@ -241,12 +241,12 @@ class Table:
         return column.dtype
 
     def _texts(self, name: str) -> Dataset:
-        """Return only a column of text, over the training rows, in the order of the file."""
+        """Return the texts of one column alone, over the training rows, in the order of the file."""
         order = replace(self._training, shuffle=False, batch_size=1024, shard=(0, 1), drop_remainder=False)
         return self.texts(name, order)
 
     def texts(self, name: str, order: Order) -> Dataset:
-        """Return only a column of text, in batches."""
+        """Return the texts of one column alone, in batches."""
         number = [column.name for column in self._columns].index(name)
         return order.dataset(lambda rows: self._store.strings(number, rows))
 

@@ -108,9 +108,7 @@ def choose_extensions(first: TarSample, columns: Sequence[str] | None) -> list[s
     for extension in wanted:
         if extension not in first.members:
             there = ", ".join(first.members)
-            raise ArgumentError(
-                f"columns: {first.key} of {first.shard} has no {extension!r}; there are {there}"
-            )
+            raise ArgumentError(f"columns: {first.key} of {first.shard} has no {extension!r}; it has {there}")
         if kind_of(extension) is None:
             raise ArgumentError(
                 f"{first.key}.{extension} of {first.shard}: Stoker cannot decode {extension!r}; name the columns to "

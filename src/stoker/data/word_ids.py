@@ -160,7 +160,7 @@ def _split(table: Table, training: Order, numbers: BinaryIO) -> tuple[Integers, 
 
 
 def _vocabulary(counted: dict[bytes, int], max_tokens: int) -> tuple[list[str], Array]:
-    """Return the words that `TextVectorization.adapt` would keep: the most frequent, of equals the last in byte order.
+    """Return the words that `TextVectorization.adapt` would keep: the most frequent; in a tie, the last in byte order.
 
     Returns:
         The words, and the id of every word that was counted.

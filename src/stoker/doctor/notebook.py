@@ -53,7 +53,7 @@ class NotebookReport:
 
 
 class CellResult(Protocol):
-    """What IPython returns for a cell that it ran."""
+    """The result that IPython returns for a cell that it ran."""
 
     success: bool
 

@@ -135,7 +135,7 @@ def _load(name: str) -> Stall:
 
 
 def is_known(name: str) -> bool:
-    """Whether this is a slug, a code, the beginning of a code (`STK3` is the input family), or `ALL`."""
+    """Return whether this is a slug, a code, the beginning of a code (`STK3` is the input family), or `ALL`."""
     if name in ("ALL", UNUSED_KIND) or name in stalls():
         return True
     codes = [UNUSED_CODE, *(stall.code for stall in stalls().values())]

@@ -79,7 +79,7 @@ class Watch(keras.callbacks.Callback):
         self._begin("predict")
 
     def on_train_end(self, logs: object = None) -> None:
-        """Draw the ledger at the end of a loop, unless a `fit` around the loop goes on."""
+        """Draw the ledger at the end of a loop, unless a `fit` around the loop continues."""
         self._depth -= 1
         run = self._run
         if self._depth > 0 or run is None:
@@ -157,7 +157,7 @@ class Watch(keras.callbacks.Callback):
             run.abandon(wait=False)
 
     def _is_running(self, *loops: str) -> bool:
-        """Whether one of these loops is on the stack of the thread that began."""
+        """Return whether one of these loops is on the stack of the thread that began."""
         frame = sys._current_frames().get(self._thread)
         while frame is not None:
             if frame.f_code.co_name in loops and self._sites.kind_of(frame.f_code.co_filename) == KERAS_LOOP:

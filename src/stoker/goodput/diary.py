@@ -17,7 +17,7 @@ class JobDiary:
 
     Args:
         directory: the job's directory.
-        restarts: how often a scheduler had restarted the job before.
+        restarts: how many times a scheduler had restarted the job before.
         rank: the only worker that runs here, if a scheduler starts each worker by itself.
     """
 

@@ -77,7 +77,7 @@ class JobHistory:
 
 
 def find_job(jobs: Path, name: str, *, exactly: bool = False) -> Path | None:
-    """Return the directory of the job with this id, or whose id alone begins so; None if no job with events does."""
+    """Return the directory of the job with this id, or of the only one whose id begins so; None if none has events."""
     whole = [path.parent for path in jobs.glob(f"*/{EVENTS}") if path.parent.name == name]
     if whole or exactly:
         return whole[0] if whole else None

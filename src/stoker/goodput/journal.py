@@ -101,7 +101,7 @@ class GoodputJournal:
                 self._peers_s += seconds
 
     def resume(self, run: str, step: int) -> None:
-        """Start to count the steps of a run."""
+        """Start counting the steps of a run."""
         with self._lock:
             self.flush()
             self._run, self._first, self._last = run, step, step
@@ -136,13 +136,16 @@ def _own() -> GoodputJournal | None:
 
 
 def is_kept() -> bool:
-    """Whether this process keeps a journal."""
+    """Return whether this process keeps a journal."""
     return _own() is not None
 
 
 @contextmanager
 def phase(name: str) -> Iterator[None]:
-    """Inside, the process is in this phase; afterwards in the earlier one or, after training, in the program's code."""
+    """Put the process in this phase within the block.
+
+    Afterwards it is in the earlier phase or, after training, in the program's own code.
+    """
     journal = _own()
     if journal is None:
         yield
@@ -157,7 +160,10 @@ def phase(name: str) -> Iterator[None]:
 
 @contextmanager
 def at_line(line: str) -> Iterator[None]:
-    """Inside, charge the process's work to this line of the user's program; afterwards the user's own code runs."""
+    """Charge the process's work within the block to this line of the user's program.
+
+    Afterwards the user's own code runs.
+    """
     journal = _own()
     if journal is None:
         yield
@@ -171,7 +177,7 @@ def at_line(line: str) -> Iterator[None]:
 
 @contextmanager
 def waiting(account: str) -> Iterator[None]:
-    """Inside, the process waits for data or for the other workers of its job."""
+    """Count the time within the block as waiting for data or for the other workers of the job."""
     begin_ns = time.monotonic_ns()
     try:
         yield

@@ -12,7 +12,7 @@ from stoker.goodput.accounts import PRODUCTIVE
 
 @dataclass(frozen=True)
 class BadputCause:
-    """Why time was lost: seconds of the job's wall time, how often it happened, and the cost if a price is given."""
+    """A reason for lost time: seconds of the job's wall time, how many times it happened, and the cost, if priced."""
 
     what: str
     seconds: float
@@ -39,14 +39,14 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class JobLedger:
-    """Where the wall time of a job went, over all its restarts.
+    """The ledger of a job: where its wall time went, over all its restarts.
 
     Attributes:
         job: the job's id.
         state: "done", "failed" (or stopped), or "running" (or nobody saw its end).
         wall_s: seconds from the job's start to its end, or to its last event.
         workers: the largest number that ran at once.
-        restarts: how often all workers were started again.
+        restarts: how many times all workers were started again.
         accounts: seconds, which sum to the wall time. If several workers run, each counts for its share.
         worker_s: the same, summed over all workers: the time to pay for.
         steps: the number of steps that count.

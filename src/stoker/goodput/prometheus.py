@@ -5,15 +5,15 @@ from __future__ import annotations
 from stoker.goodput.ledger import JobLedger, Price
 
 _HELP = {
-    "stoker_job_goodput_ratio": "Share of the job's wall time in which steps were done that count.",
+    "stoker_job_goodput_ratio": "Share of the job's wall time spent on steps that count.",
     "stoker_job_wall_seconds": "Seconds since the job began, over all its restarts.",
     "stoker_job_account_seconds": "Seconds of the job by account; they sum to its wall time.",
     "stoker_job_lost_seconds": "Seconds of the job lost, by cause.",
     "stoker_job_cost": "What the workers cost so far, by account, at the price given with --price.",
     "stoker_job_steps": "Steps that count.",
-    "stoker_job_lost_steps": "Steps that were done and lost.",
-    "stoker_job_workers": "The most workers that ran at once.",
-    "stoker_job_restarts": "How often all workers were started again.",
+    "stoker_job_lost_steps": "Steps that were run and then lost.",
+    "stoker_job_workers": "The largest number of workers that ran at once.",
+    "stoker_job_restarts": "How many times all workers were started again.",
     "stoker_job_running": "1 until the end of the job is seen.",
 }
 

@@ -10,7 +10,7 @@ TensorFlow's own collectives carry the training: `TF_CONFIG` tells each worker i
 | module | subject |
 |---|---|
 | request | what the user asked to run |
-| limits | how long to wait, and how often to restart |
+| limits | how long to wait, and how many times to restart |
 | schedulers | one class per scheduler: what it detects, plans and submits |
 | plan | where a job runs |
 | environments | joining a job that was started without `stoker launch` |

@@ -1,4 +1,4 @@
-"""Which workers have started and joined their cluster, and which ones the others are waiting for.
+"""Keep track of which workers have started and joined their cluster, and which ones the others are waiting for.
 
 TensorFlow holds Python's lock while it waits for the rest of the cluster, so a waiting worker sends no heartbeat. Until
 all have joined, the start deadline decides instead of the heartbeat, and the missing worker gets the blame.
@@ -57,7 +57,7 @@ class Arrivals:
         self._started.add(rank)
 
     def note_join(self, rank: int) -> None:
-        """Note that a worker listens at its port."""
+        """Note that a worker listens on its port."""
         self._joined.add(rank)
         if self._first_joined_at is None:
             self._first_joined_at = time.monotonic()
@@ -70,7 +70,7 @@ class Arrivals:
         self._closed.set()
 
     def may_be_silent(self, seconds: float, heartbeat_s: float, now: float) -> bool:
-        """Whether a worker silent for so long may still be starting, or waiting for others to join."""
+        """Return whether a worker silent for this long may still be starting, or waiting for others to join."""
         if self._complete_at is not None:
             return now - self._complete_at <= heartbeat_s
         return seconds <= max(heartbeat_s, self._deadline_s)

@@ -65,7 +65,7 @@ def _name(line: str) -> str | None:
 
 
 def is_hopeless(number: int, errors: RoundErrors, line: str, before: str | None) -> bool:
-    """Whether another restart would end in the same error.
+    """Return whether another restart would end in the same error.
 
     Args:
         number: how many restarts there have been.

@@ -20,7 +20,7 @@ class LaunchJob:
     ledger: bool = False
     # Set if a scheduler starts the other workers and this job runs only the one at this place.
     place: WorkerPlace | None = None
-    # How often the scheduler restarted the whole job before this `stoker launch` began.
+    # How many times the scheduler restarted the whole job before this `stoker launch` began.
     restarts: int = 0
 
     @property
@@ -50,5 +50,5 @@ class LaunchJob:
 
 
 def _is_inherited(name: str) -> bool:
-    """Whether a worker inherits this variable of Stoker's. Each worker has its own place and id."""
+    """Return whether a worker inherits this variable of Stoker's. Each worker has its own place and id."""
     return name.startswith("STOKER_") and name not in (JOB, RANK, SIZE, RESTART, RUN_ID)

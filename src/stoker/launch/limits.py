@@ -1,4 +1,4 @@
-"""How long a job waits for its workers, and how often it restarts."""
+"""The limits of a job: how long it waits for its workers, and how many times it restarts."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class WorkerStarted(WorkerReport):
 
 @dataclass(frozen=True)
 class WorkerJoined(WorkerReport):
-    """Report: a worker listens at its address."""
+    """Report: a worker listens on its address."""
 
     say: ClassVar[str] = "joined"
 

@@ -23,7 +23,7 @@ class WorkerPlace:
 
     @property
     def port(self) -> int:
-        """The port at which this worker listens."""
+        """The port on which this worker listens."""
         return int(self.addresses[self.rank].rpartition(":")[2])
 
 

@@ -1,4 +1,4 @@
-"""Free ports, below the range of outgoing connections, so that none is taken before a worker listens at it."""
+"""Free ports, below the range of outgoing connections, so that none is taken before a worker listens on it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def find_free_ports(count: int) -> list[int]:
 
 
 def is_listening(port: int) -> bool:
-    """Whether a process on this machine listens at the port."""
+    """Return whether a process on this machine listens on the port."""
     return is_reachable(f"127.0.0.1:{port}")
 
 
 def is_reachable(address: str) -> bool:
-    """Whether a process listens at host:port."""
+    """Return whether a process listens on host:port."""
     host, _, port = address.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=1.0):

@@ -1,4 +1,4 @@
-"""What the user asked to run, independent of the scheduler."""
+"""The user's request, independent of the scheduler."""
 
 from __future__ import annotations
 

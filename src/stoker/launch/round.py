@@ -50,7 +50,7 @@ _KILL_S = 5.0
 
 @dataclass(frozen=True)
 class Ending:
-    """How a round ended: a line that says so, the exit code if the job ends too, and the worker that failed."""
+    """The way a round ended: a line for the user, the exit code if the job ends too, and the worker that failed."""
 
     kind: Literal["done", "preempted", "fault", "interrupted", "rescaled"]
     line: str = ""
@@ -99,7 +99,7 @@ class Round:
         return time.monotonic() - self._started_at
 
     def start(self) -> str | None:
-        """Start all workers at fresh ports; return what went wrong, or None."""
+        """Start all workers on fresh ports; return what went wrong, or None."""
         ports = self._choose_ports()
         if ports is None:
             return f"no free ports: an agent did not answer within {self._limits.start_s:g} s"

@@ -92,7 +92,9 @@ class Supervisor:
             faults += ending.kind == "fault"
             error = self._errors.find_error(ending.rank, ending.code)
             if error is not None and is_hopeless(self.restarts, self._errors, error, before):
-                self._view.announce(f"{ending.line}; not restarting, it would end so again: {error}")
+                self._view.announce(
+                    f"{ending.line}; not restarting, as it would end the same way again: {error}"
+                )
                 return ending.code
             before = None if self._errors.has_trained else error
             if faults > self._limits.max_restarts:

@@ -34,7 +34,7 @@ class RunOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """How a recipe trains, and where its run is kept; `recipes.table` describes the fields.
+    """A request to train, and where to keep the run; `recipes.table` describes the fields.
 
     Attributes:
         started_ns: when the run's time began, as `clock.now_ns` counts.
@@ -100,7 +100,7 @@ def path_of(data: str | os.PathLike[str]) -> str:
     )
 
 
-def separator(sep: str | None, path: str) -> str:
+def choose_separator(sep: str | None, path: str) -> str:
     """Return the separator of a CSV file: the caller's, or the one that the file's name suggests."""
     if sep is not None:
         return sep

@@ -50,7 +50,7 @@ def check_installed() -> None:
 
 
 def import_models() -> None:
-    """Import scikit-learn's models, so that these seconds do not count as time of the first training."""
+    """Import scikit-learn's models, so that these seconds do not count towards the first training."""
     import sklearn.ensemble
     import sklearn.feature_extraction.text
     import sklearn.linear_model

@@ -99,7 +99,7 @@ def _check_same(where: Path, sign: str) -> None:
         return
     if known != sign:
         raise ArgumentError(
-            f"{where} holds a run with other settings or data: give another --name, or --fresh to start over"
+            f"{where} holds a run with different settings or data: give another --name, or --fresh to start over"
         )
 
 

@@ -36,7 +36,7 @@ class Budget:
         started_ns: when the time began, as `clock.now_ns` counts; now by default.
 
     Attributes:
-        cuts: the parts for which there was no time, a sentence each.
+        cuts: the parts for which there was no time, one sentence each.
     """
 
     def __init__(self, time_s: float | None = None, started_ns: int | None = None) -> None:
@@ -69,11 +69,11 @@ class Budget:
         say(f"  {sentence}")
 
     def has_time_again(self) -> bool:
-        """Whether all training so far can be done once more, on slightly more rows."""
+        """Return whether all training so far can be done once more, on slightly more rows."""
         return self.left_s >= _AGAIN * self.elapsed_s
 
     def rivals_s(self) -> float:
-        """The time left for the models of scikit-learn together."""
+        """Return the time left for the models of scikit-learn together."""
         if self._rivals_s is None:
             self._rivals_s = self.elapsed_s + _FOR_RIVALS * max(0.0, self.left_s)
         return min(self._rivals_s - self.elapsed_s, self.left_s)

@@ -104,7 +104,7 @@ def _report_alike(names: list[str]) -> None:
 
 
 def are_uneven(labels: Array) -> bool:
-    """Whether some class is so rare that it would hardly count."""
+    """Return whether some class is so rare that it would hardly count."""
     counts = np.unique(labels, return_counts=True)[1]
     return bool(counts.max() > _UNEVEN * counts.min())
 

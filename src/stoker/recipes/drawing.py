@@ -47,7 +47,7 @@ class Chart:
         return parts
 
     def line(self, points: Points, kind: str) -> None:
-        """Join points by a line; `kind` is a class of the style sheet."""
+        """Join points with a line; `kind` is a class of the style sheet."""
         placed = [self._place(x, y) for x, y in points if np.isfinite(x) and np.isfinite(y)]
         if placed:
             path = "L".join(f"{x:.1f} {y:.1f}" for x, y in placed)

@@ -90,7 +90,7 @@ def evaluate_rows(
 
 def _explain_nothing(target: str | None, unknown: Mapping[str, int]) -> str:
     where = "the folders" if target is None else f"column {target!r}"
-    odd = f": {next(iter(unknown))!r} is no class of the model" if unknown else " are all empty"
+    odd = f": {next(iter(unknown))!r} is not a class of the model" if unknown else " are all empty"
     return f"no row can be scored: the labels in {where}{odd}"
 
 

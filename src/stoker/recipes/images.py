@@ -173,7 +173,7 @@ def _application(base: str) -> Callable[..., Model]:
         build: Callable[..., Model] = getattr(keras.applications, base)
         return build
     near = find_nearest(str(base), known)
-    hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
+    hint = f"did you mean {near!r}?" if near else f"the models are {', '.join(known)}"
     raise ArgumentError(f"base={base!r} is not a model in keras.applications; {hint}")
 
 

@@ -52,7 +52,7 @@ class Trained:
 
 
 class ProgressState(TypedDict):
-    """What a checkpoint keeps of `Progress`."""
+    """The part of `Progress` that a checkpoint keeps."""
 
     curves: list[dict[str, float]]
     used_s: float

@@ -1,4 +1,4 @@
-"""How a table was read: each column's kind, what was left out and why, cells that could not be read."""
+"""The way a table was read: each column's kind, what was left out and why, cells that could not be read."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _describe_words(name: str, found: Mapping[str, Any]) -> str:
     shown = [f"{_shorten(word)!r} read as {_shorten(usual)!r}" for word, usual in merged[:_SHOWN]]
     shown += [f"{len(merged) - _SHOWN:,} more alike"] if len(merged) > _SHOWN else []
     if count := found.get("trimmed", {}).get(name):
-        shown.append(f"spaces around {quantity(count, 'cell')} taken off")
+        shown.append(f"spaces around {quantity(count, 'cell')} removed")
     return ", ".join(shown)
 
 

@@ -125,7 +125,7 @@ def describe_model(result: Result) -> str:
 
 
 def list_doubts(result: Result) -> list[str]:
-    """List reasons why the figures may be misleading, a sentence each."""
+    """List reasons why the figures may be misleading, one sentence each."""
     found = list(result.get("cuts", ()))
     if result.get("learned_from_all_rows"):
         found.append(
@@ -285,7 +285,7 @@ def _cells(answers: Array, labels: Array, classes: Sequence[str] | None, row: in
 
 
 def _describe_cell(feature: Feature, value: Cell) -> str:
-    """Return a cell of a table as HTML, as it stands in the file."""
+    """Return a cell of a table as HTML, as it appears in the file."""
     if value != value:
         return _MISSING
     if feature.kind == "category":

@@ -37,7 +37,7 @@ class Rival:
 
 @dataclass(frozen=True)
 class RivalTask:
-    """What the rivals learn, and in what time.
+    """The task of the rivals, and the time they have.
 
     Attributes:
         classes: how many classes the labels have; 0 for numbers.
@@ -131,5 +131,5 @@ def constant_rival(task: RivalTask, train: Rows, name: str = CONSTANT) -> Rival:
 
 
 def knows_all_classes(model: Estimator, classes: int) -> bool:
-    """Whether a trained model of scikit-learn has seen every class."""
+    """Return whether a trained model of scikit-learn has seen every class."""
     return not classes or len(model.classes_) == classes

@@ -54,7 +54,7 @@ Margins: TypeAlias = Callable[[Mapping[str, Tensor]], Tensor]
 
 @dataclass(frozen=True)
 class _Task(RivalTask):
-    """What the rivals of a table learn."""
+    """The task of a table's rivals."""
 
     features: Features
 

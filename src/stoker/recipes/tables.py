@@ -19,7 +19,7 @@ from stoker.data.features import Feature, Features
 from stoker.data.odd_cells import check_missing
 from stoker.data.table_files import table_files
 from stoker.errors import ArgumentError
-from stoker.recipes.arguments import RunRequest, check_columns, find_chosen_model, path_of, separator
+from stoker.recipes.arguments import RunRequest, check_columns, choose_separator, find_chosen_model, path_of
 from stoker.recipes.baselines import BOOSTED, LINEAR
 from stoker.recipes.beginning import begin
 from stoker.recipes.data_checks import (
@@ -52,7 +52,7 @@ _CHECKED = 200_000
 _RULER = 0.9999
 # `id`, `customer_id`, `order id`, `userId`, `ID`.
 _ID = re.compile(r"(?i:(^|[_ .-])id$)|[a-z]I[dD]$")
-_LIKE_IDS = "nearly every row has a different value, as with ids"
+_LIKE_IDS = "nearly every row has a different value, like an id"
 # Measurements have fewer digits than this.
 _LONG = 10**12
 # How many texts are checked for numbers and dates.
@@ -138,7 +138,7 @@ def table(
     )
     exported = find_chosen_model(only, _MODELS)
     check_columns(group=group, time_column=time_column)
-    sep = separator(sep, path)
+    sep = choose_separator(sep, path)
     absent = check_missing(missing)
     kind, source, found = table_files(path, sep, encoding, absent, lenient=not strict)
     known = source.columns()
@@ -181,7 +181,7 @@ def table(
 
 
 def _find_name(names: list[str], wanted: str) -> str:
-    """Return the name as it stands in the file, where it may have spaces around it."""
+    """Return the name as it appears in the file, where it may have spaces around it."""
     alike = [name for name in names if name.strip("\ufeff \t") == wanted.strip()]
     return alike[0] if wanted not in names and len(alike) == 1 else wanted
 
@@ -264,7 +264,7 @@ def _explain_text(target: str, whole: Dataset) -> str:
 
 
 def _has_classes(target: str, whole: Dataset, rows: Rows, task: str | None) -> bool:
-    """Whether the target is a class."""
+    """Return whether the target is a class."""
     if whole.class_names is None:
         values = np.unique(rows.labels)
         steps = bool(np.all(values == np.round(values)))
@@ -325,13 +325,13 @@ def _report_leaks(kept: list[str], features: Features, rows: Rows, classes: bool
     for name in kept:
         if features[name].kind != "text" and gives_away(rows.inputs[name], rows.labels):
             say(
-                f"stoker: column {name!r} tells the target by itself: leave it out (--exclude) if it is not known when "
-                "the model predicts"
+                f"stoker: column {name!r} gives the target away by itself: leave it out (--exclude) if it is not "
+                "known when the model predicts"
             )
 
 
 def _names_classes(values: Array, labels: Array) -> bool:
-    """Whether each value belongs to just one class: a few values, or numbers with a separate range for each class."""
+    """Return whether each value belongs to just one class: few values, or a separate range of numbers per class."""
     found, codes = np.unique(values, return_inverse=True)
     codes, classes = codes.reshape(-1), np.unique(labels, return_inverse=True)[1]
     count = classes.max() + 1
@@ -344,7 +344,7 @@ def _names_classes(values: Array, labels: Array) -> bool:
 
 
 def _is_linear_in(values: Array, labels: Array) -> bool:
-    """Whether the numbers lie on a straight line with those of the target."""
+    """Return whether the numbers lie on a straight line with those of the target."""
     if values.dtype.kind not in "fiu":
         return False
     there = np.isfinite(values)
@@ -369,13 +369,13 @@ def _explain_useless(name: str, values: Array, kind: str) -> str | None:
     if kind == "whole" and len(values) > 1 and np.all(np.abs(np.diff(values)) == 1):
         return "it counts the rows"
     if kind == "whole" and np.max(np.abs(values)) >= _LONG and len(np.unique(values)) == len(values):
-        return "every row has a different long number, as with ids"
+        return "every row has a different long number, like an id"
     if kind == "whole" and _ID.search(name) and len(np.unique(values)) == len(values):
         return "every row has a different number, and its name says that it is an id"
     return None
 
 
 def _are_codes(values: Array) -> bool:
-    """Whether texts are single words that hardly repeat, such as UUIDs."""
+    """Return whether texts are single words that hardly repeat, such as UUIDs."""
     words = sum(len(value.split()) for value in values)
     return bool(words < 1.5 * len(values) and len(np.unique(values)) > 0.95 * len(values))

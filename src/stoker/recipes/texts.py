@@ -16,9 +16,9 @@ from stoker.recipes.arguments import (
     RunOptions,
     RunRequest,
     check_columns,
+    choose_separator,
     find_chosen_model,
     path_of,
-    separator,
 )
 from stoker.recipes.baselines import TFIDF
 from stoker.recipes.beginning import begin
@@ -65,7 +65,7 @@ def text(
     path = path_of(data)
     run = RunRequest(**options)
     check_columns(column=column, target=target, group=group, time_column=time_column)
-    sep = separator(sep, path)
+    sep = choose_separator(sep, path)
     if (column is None) != (target is None):
         raise ArgumentError("texts in a table need both --column (the texts) and --target (their classes)")
     if column is None and (group or time_column):

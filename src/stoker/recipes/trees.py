@@ -49,7 +49,7 @@ class TreeColumn:
 
 
 def can_convert(trees: Boosted) -> bool:
-    """Whether there are few enough trees, and at least one of them has a split."""
+    """Return whether there are few enough trees, and at least one of them has a split."""
     found = [tree for stage in trees._predictors for tree in stage]
     return len(found) <= _MOST_TREES and any(len(tree.nodes) > 1 for tree in found)
 

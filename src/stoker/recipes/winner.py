@@ -96,7 +96,9 @@ class WinnerChoice:
             )
         if only is not None:
             if only not in names:
-                raise ArgumentError(f"only={only!r}: this data gives no such model that can be exported")
+                raise ArgumentError(
+                    f"only={only!r}: for this data, there is no such model that can be exported"
+                )
             return self._make({only: 1.0})
         if validation is None or names == [NETWORK]:
             return self._make({NETWORK: 1.0})

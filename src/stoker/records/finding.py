@@ -12,7 +12,7 @@ Change = TypedDict("Change", {"argument": str, "from": str, "to": str})
 
 
 class TunerGain(TypedDict):
-    """What `stoker.tune` would gain, as modelled by the replay. Rates are in elements per second."""
+    """The gain expected from `stoker.tune`, as modelled by the replay. Rates are in elements per second."""
 
     # The change that would help, and what this prediction assumes.
     change: str
@@ -27,7 +27,7 @@ class TunerGain(TypedDict):
 
 
 class Detail(TypedDict, total=False):
-    """What a detector adds to a finding's figures. Each kind has some of these fields; there may be others."""
+    """The figures that a detector adds to a finding. Each kind has some of these fields; there may be others."""
 
     # What a reader must know to judge the figures.
     note: str

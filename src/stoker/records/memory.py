@@ -21,7 +21,7 @@ class LargestTensor(Section):
 
 @dataclass(frozen=True)
 class MemoryOwner(Section):
-    """What one line holds in one role, for one layer. `file` is empty where no line is known."""
+    """The memory that one line holds in one role, for one layer. `file` is empty where no line is known."""
 
     file: str
     line: int
@@ -72,7 +72,7 @@ class Saving(Section):
 
 @dataclass(frozen=True)
 class FailedAllocation(Section):
-    """The allocation that failed, so that the run ended for want of memory. The book describes that moment."""
+    """The allocation that failed, which ended the run for want of memory. The book describes that moment."""
 
     device: str
     shape: str

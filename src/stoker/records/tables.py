@@ -74,7 +74,7 @@ class CallbackRow(AtSite):
 
 @dataclass(frozen=True, kw_only=True)
 class EpochRow(Section):
-    """What Keras' `fit` reported at the end of an epoch: losses and metrics by name, null for NaN."""
+    """The logs of Keras' `fit` at the end of an epoch: losses and metrics by name, null for NaN."""
 
     # Counted from 1 in each call of `fit`.
     epoch: int
@@ -144,7 +144,7 @@ class TunerChange(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class LeftByTuner(Section):
-    """What the tuner did not change, and why."""
+    """A stage that the tuner did not change, and why."""
 
     name: str
     stage: str
@@ -153,7 +153,7 @@ class LeftByTuner(Section):
 
 @dataclass(frozen=True, kw_only=True)
 class TuningRow(AtSite):
-    """What `stoker.tune` found and did, at the line that called it. Rates are in elements per second."""
+    """A call of `stoker.tune`: what it found and did, and the line that called it. Rates are in elements per second."""
 
     before: float | None = None
     after: float | None = None
@@ -170,7 +170,7 @@ class TuningRow(AtSite):
 
     @property
     def gain(self) -> float:
-        """How many times as fast the pipeline has become."""
+        """The speed-up of the pipeline, as a factor."""
         return self.after / self.before if self.before and self.after else 1.0
 
 
@@ -368,7 +368,7 @@ class Tables(Section):
 
     @property
     def sums(self) -> WindowSums:
-        """What the profiler's windows saw; empty if there were none."""
+        """The sums that the profiler's windows saw; empty if there were none."""
         return self.windows[0] if self.windows else WindowSums()
 
     @property

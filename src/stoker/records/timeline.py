@@ -65,7 +65,7 @@ class TimelineWindow(Section):
 
     @property
     def host(self) -> list[SpanRow]:
-        """What the main thread did."""
+        """The spans of the main thread."""
         return next((lane.spans for lane in self.lanes if lane.name == "host"), [])
 
 

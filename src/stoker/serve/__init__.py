@@ -1,4 +1,4 @@
-"""From a trained model to answers: export into a bundle, ask the bundle, serve it.
+"""From a trained model to answers: export into a bundle, query it, serve it.
 
     stoker.export(model, "bundle/")
     stoker.Predictor("bundle/").predict(rows)
@@ -10,7 +10,7 @@
 | bundle | a bundle on the disk: its files, `bundle.json`, hashes |
 | examples | the recorded examples: arrays in one file, strings among them |
 | rows | rows as callers give them (dicts, lists, arrays, frames), made into one array for each input |
-| table_cells | rows of a table as they stand in its file: texts for numbers, missing keys, other columns |
+| table_cells | rows of a table as they appear in its file: texts for numbers, missing keys, other columns |
 | images, image_sizes | image files among the rows, decoded to the pixels that training would have used |
 | placing | directories that are written beside their final place and then renamed into it |
 | safety | the checks made before any part of a bundle or a saved model is loaded |

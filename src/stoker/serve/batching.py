@@ -46,7 +46,7 @@ def now() -> float:
 
 @dataclass(slots=True)
 class BatchCall:
-    """When and how one batch was answered.
+    """One batch: when it was answered, and how.
 
     Attributes:
         began: when its jobs left the queue.
@@ -79,7 +79,7 @@ class Job:
         self.call: BatchCall | None = None  # the call that answered it, in a server's queue
 
     def is_late(self) -> bool:
-        """Whether the deadline has passed, so that nobody waits for the answers any more."""
+        """Return whether the deadline has passed, so that nobody waits for the answers any more."""
         return self.timeout is not None and now() > self.put_at + self.timeout
 
     def settle(self) -> None:
@@ -182,7 +182,7 @@ class RowQueue(Generic[J]):
 
 
 def _is_alike(one: Job, other: Job) -> bool:
-    """Whether the rows of two jobs fit into one array: free sizes may differ between requests."""
+    """Return whether the rows of two jobs fit into one array: free sizes may differ between requests."""
     if not (one.rows.joins and other.rows.joins):
         return False
     return all(a.shape[1:] == b.shape[1:] for a, b in zip(one.rows.arrays, other.rows.arrays, strict=True))

@@ -234,7 +234,7 @@ def _labels(found: object) -> tuple[str, ...] | None:
     if found is None:
         return None
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
-        raise TypeError("labels must be a list of texts")
+        raise TypeError("labels must be a list of strings")
     return tuple(found)
 
 

@@ -25,7 +25,7 @@ _MOST = 10_000
 
 
 class InputStatistics(TypedDict, total=False):
-    """What `bundle.json` says about the training rows of one input, of numbers or of categories."""
+    """The statistics in `bundle.json` of one input's training rows: of numbers or of categories."""
 
     rows: int
     mean: float
@@ -36,7 +36,7 @@ class InputStatistics(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Shift:
-    """How far one input has moved from the training rows, in one respect.
+    """The drift of one input from the training rows, in one respect.
 
     Attributes:
         input: the name of the input.
@@ -64,7 +64,7 @@ class Drift:
         ]
 
     def __bool__(self) -> bool:
-        """Whether anything is known about the training rows."""
+        """Return whether anything is known about the training rows."""
         return bool(self._inputs)
 
     def add(self, arrays: Sequence[Array]) -> None:

@@ -90,7 +90,7 @@ def _read_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Array:
 
 
 def is_text(array: Array) -> bool:
-    """Whether an array holds strings, in any of NumPy's forms."""
+    """Return whether an array holds strings, in any of NumPy's forms."""
     return array.dtype.kind in "OSU"
 
 

@@ -26,7 +26,7 @@ class ImageFault(ArgumentError):
 
 
 def takes_files(field: Field) -> bool:
-    """Whether a field holds images, of a size that files can be resized to."""
+    """Return whether a field holds images, of a size that files can be resized to."""
     return (
         field.dtype == "uint8"
         and len(field.shape) == 3
@@ -41,7 +41,7 @@ def describe_expected(field: Field) -> str:
 
 
 def with_pixels(field: Field, value: object, most: int | None) -> object:
-    """Replace image files in a value by their pixels; return any other value as it is.
+    """Replace image files in a value with their pixels; return any other value as it is.
 
     Args:
         field: one that `takes_files`.

@@ -1,4 +1,4 @@
-"""Prove a bundle: it must give its recorded answers, twice the same, for single rows and for batches of odd sizes."""
+"""Prove a bundle: it must give its recorded answers, the same twice, for single rows and for batches of odd sizes."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def _prove(
             difference = describe_difference(field, found[field.name], wanted, found, allowed)
             if difference:
                 why = "" if last - first == rows else _MIXED
-                raise BundleError(f"{who}output {field.name!r} {difference}, asked for {what}{why}")
+                raise BundleError(f"{who}output {field.name!r} {difference}, for {what}{why}")
         for field, again in zip(known.signature.outputs, run(given), strict=True):
             if not is_identical(found[field.name], again):
-                raise BundleError(f"{who}output {field.name!r} changes when asked again, for {what}")
+                raise BundleError(f"{who}output {field.name!r} differs in a second call, for {what}")
     return rows
 
 
@@ -151,7 +151,7 @@ def describe_difference(
 
 
 def _is_tied(row: int, beside: Mapping[str, Array | None], allowed: Mapping[str, float]) -> bool:
-    """Whether two classes have the same score except for the last digits, so that either label is right."""
+    """Return whether two classes have the same score except for the last digits, so that either label is right."""
     scores = beside.get("scores")
     if scores is None or scores.ndim != 2 or scores.shape[1] < 2:
         return False
@@ -169,7 +169,7 @@ def _batches(rows: int) -> Iterator[tuple[str, int, int]]:
 
 
 def is_identical(one: Array, other: Array) -> bool:
-    """Whether two answers are the same to the last bit; NaN equals NaN."""
+    """Return whether two answers are the same to the last bit; NaN equals NaN."""
     return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
 
 
@@ -226,7 +226,7 @@ def _keras_fault(known: Bundle, inputs: Arrays, answers: Arrays, early: Model = 
 
 
 def _own_outputs(known: Bundle) -> list[Field]:
-    """Return the model's own outputs; the others were made from them. Scores given once are its only output."""
+    """Return the model's own outputs, from which the others were made: the scores, if they are given only once."""
     outputs = known.signature.outputs
     own = [field for field in outputs if field.name not in (bundle.LABEL, bundle.SCORES)]
     return own or [field for field in outputs if field.name == bundle.SCORES]

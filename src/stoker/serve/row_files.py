@@ -70,7 +70,7 @@ class RowChunk:
 
 @dataclass(frozen=True)
 class RowFileOptions:
-    """How to read the files.
+    """Options for reading the files.
 
     Attributes:
         sep: the separator of CSV files; None to find out.

@@ -81,7 +81,9 @@ def as_rows(fields: Sequence[Field], given: object, most_pixels: int | None = No
 
 
 def as_asked(
-    fields: Sequence[Field], given: object, alone: str = "an input's first size must be the number of rows"
+    fields: Sequence[Field],
+    given: object,
+    alone: str = "an input's first dimension must be the number of rows",
 ) -> InputRows:
     """Convert rows that come over the network, where a small request must not become many pixels.
 
@@ -187,7 +189,9 @@ def _columns_of_dicts(fields: Sequence[Field], rows: Sequence[Mapping[str, objec
             extra = [name for name in row if name not in names]
             lost = [name for name in names if name not in row]
             wrong = (
-                f"has no value for {sorted(lost)[0]!r}" if lost else f"has {extra[0]!r}, which is no input"
+                f"has no value for {sorted(lost)[0]!r}"
+                if lost
+                else f"has {extra[0]!r}, which is not an input"
             )
             raise RowError(f"row {number + 1} {wrong}: the inputs are {_list_names(fields)}")
     return [[row[field.name] for row in rows] for field in fields]

@@ -1,4 +1,4 @@
-"""What a bundle takes and gives: names, types, and the shape of one row. The number of rows is always free."""
+"""The inputs and outputs of a bundle: names, types, and the shape of one row. The number of rows is always free."""
 
 from __future__ import annotations
 

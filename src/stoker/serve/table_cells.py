@@ -1,4 +1,4 @@
-"""Rows of a table as they stand in its file: texts for numbers and dates, missing keys, columns that are not inputs.
+"""Rows of a table as they appear in its file: texts for numbers and dates, missing keys, columns that are not inputs.
 
 A field that has a `reading` is a column of a table. Its cells are read as they were for training.
 """
@@ -29,7 +29,7 @@ class RowError(ArgumentError):
 
 
 def is_table(fields: Sequence[Field]) -> bool:
-    """Whether the inputs are columns of a table whose cells the bundle can read."""
+    """Return whether the inputs are columns of a table whose cells the bundle can read."""
     return any(field.reading is not None for field in fields)
 
 
@@ -64,7 +64,7 @@ def _find_resembling(key: str, names: Iterable[str]) -> str | None:
 
 
 def _resemble(one: str, other: str) -> bool:
-    """Whether two names are alike: the same letters, one slip in typing, or mostly the same."""
+    """Return whether two names are alike: the same letters, one slip in typing, or mostly the same."""
     if one == other:
         return True
     if min(len(one), len(other)) < _LEAST_LETTERS:
@@ -73,7 +73,7 @@ def _resemble(one: str, other: str) -> bool:
 
 
 def _is_one_slip(one: str, other: str) -> bool:
-    """Whether one letter was added, left out or replaced, or two neighbours were swapped."""
+    """Return whether one letter was added, left out or replaced, or two neighbours were swapped."""
     short, long = sorted((one, other), key=len)
     if len(long) - len(short) > 1:
         return False
@@ -109,7 +109,7 @@ def _describe_gap(field: Field) -> str:
         return f"{_gap(field, field.reading, None):.6g} is used, the mean in training"
     if field.kind == "category":
         return "an unknown category is used"
-    return "an empty text is used" if field.dtype == "string" else "it is taken as missing"
+    return "an empty string is used" if field.dtype == "string" else "it is taken as missing"
 
 
 def _plain_name(name: Hashable) -> str:

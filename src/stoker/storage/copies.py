@@ -40,7 +40,7 @@ class LocalCopy:
         return sum(max(0, file.size) for file in self.files.values())
 
     def is_complete(self) -> bool:
-        """Whether all files of the copy are there."""
+        """Return whether all files of the copy are there."""
         return self.place.is_dir() and bool(read_about(self.about).get("complete"))
 
     def describe(self, *, complete: bool) -> None:

@@ -24,14 +24,14 @@ from stoker.storage.fetching import Fetch, digest
 from stoker.storage.remote import MAGIC, ChangedError, Remote, RemoteFile, scheme_of, show_url
 from stoker.units import size
 
-# A file may change while it is fetched: how often to start again.
+# A file may change while it is fetched: how many times to start again.
 _MOST_CHANGES = 5
 _PLAIN_NAME = re.compile(r"(?![@.])[\w.=+, -]{1,120}")
 
 
 @dataclass(frozen=True)
 class _Origin:
-    """Where the files of a local copy come from."""
+    """The origin of the files of a local copy."""
 
     url: str
     files: dict[str, RemoteFile]
@@ -70,7 +70,7 @@ def local_path(
             continue
         _fetches.pop(fetch.copy.place, None)
         return str(fetch.copy.place / end)
-    raise UnavailableError(f"{remote.name} changes all the time: read it when it is complete")
+    raise UnavailableError(f"{remote.name} keeps changing: read it when it is complete")
 
 
 def begin_copy(
@@ -114,7 +114,7 @@ def arriving(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def has_changed(fetches: Iterable[Fetch]) -> bool:
-    """Whether files changed while they were fetched; waits until all are there."""
+    """Wait until all files are there, and return whether they changed while they were fetched."""
     for fetch in fetches:
         try:
             fetch.wait()
@@ -179,7 +179,7 @@ def _prepare(
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """Whether `glob.glob` would find the file by this pattern."""
+    """Return whether `glob.glob` would find the file by this pattern."""
     names, patterns = name.split("/"), pattern.split("/")
     return len(names) == len(patterns) and all(
         fnmatch.fnmatchcase(one, wanted) and (wanted.startswith(".") or not one.startswith("."))

@@ -49,7 +49,7 @@ class RemoteFile:
 
     Attributes:
         path: the path in the file system, without the scheme.
-        size: in bytes; -1 if the server does not tell it.
+        size: in bytes; -1 if the server does not say.
         version: a text that changes when the content does.
     """
 
@@ -72,7 +72,7 @@ class ShortRead(OSError):
 
 
 def is_url(path: object) -> bool:
-    """Whether the path is the URL of a file elsewhere, rather than a path on this machine."""
+    """Return whether the path is the URL of a file elsewhere, rather than a path on this machine."""
     match = _URL.match(path) if isinstance(path, str) else None
     return match is not None and match[1].lower() != "file"
 
@@ -136,7 +136,7 @@ class Remote:
         return [_as_file(name, about) for name, about in sorted(found.items()) if not name.endswith("/")]
 
     def has_files(self) -> bool:
-        """Whether there is a file at or below the URL."""
+        """Return whether there is a file at or below the URL."""
         return bool(self.find())
 
     def state(self, path: str) -> RemoteFile | None:
@@ -161,7 +161,7 @@ class Remote:
                 self._system.invalidate_cache()
                 if _as_file(file.path, self._system.info(file.path)).version != file.version:
                     raise ChangedError(f"{self.name} changes while it is read: read it when it is complete")
-                raise ShortRead(f"{len(data):,} of {length:,} bytes came")
+                raise ShortRead(f"{len(data):,} of {length:,} bytes arrived")
             return data
 
         return self._ask(read, file.path)
@@ -277,7 +277,7 @@ def put_tree(source: Path, url: str, last: str, replaced: Collection[str] = ()) 
     names = sorted(os.path.relpath(path, source) for path in source.rglob("*") if path.is_file())
     targets = {name: f"{remote.path}/{name}" for name in names}
     if last in replaced:
-        # The old description must not stand beside new files.
+        # The old description must not be seen with new files.
         remote.delete([targets[last]])
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         list(pool.map(lambda name: remote.upload(source / name, targets[name]), set(names) - {last}))

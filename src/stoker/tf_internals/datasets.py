@@ -14,28 +14,28 @@ _MISSING = object()
 
 
 def inputs(stage: Dataset) -> list[Dataset]:
-    """The stages that a stage reads from."""
+    """Return the stages that a stage reads from."""
     return list(stage._inputs())
 
 
 def functions(stage: Dataset) -> list[FunctionWrapper]:
-    """The wrappers of a stage's functions: `function` is the traced one, `output_structure` its specs."""
+    """Return the wrappers of a stage's functions: `function` is the traced one, `output_structure` its specs."""
     return list(stage._functions())
 
 
 def map_function(stage: Dataset) -> FunctionWrapper:
-    """The wrapper of the function of a map, interleave, flat_map, filter or the like; None for other stages."""
+    """Return the wrapper of the function of a map, interleave, flat_map, filter or the like; None for other stages."""
     return getattr(stage, "_map_func", getattr(stage, "_predicate", None))
 
 
 def python_function(wrapper: FunctionWrapper) -> Callable[..., object]:
-    """The Python function in a wrapper, as the user passed it."""
+    """Return the Python function in a wrapper, as the user passed it."""
     function: Callable[..., object] = wrapper._func
     return function
 
 
 def has_argument(stage: Dataset, name: str) -> bool:
-    """Whether a stage has kept an argument."""
+    """Return whether a stage has kept an argument."""
     return hasattr(stage, f"_{name}")
 
 
@@ -49,7 +49,7 @@ def argument(stage: Dataset, name: str, default: object = _MISSING) -> Any:
 
 
 def generator_behind(state: Any) -> Callable[..., Iterable[object]]:
-    """The user's function in the state that `from_generator` keeps in its closures."""
+    """Return the user's function in the state that `from_generator` keeps in its closures."""
     generator: Callable[..., Iterable[object]] = state._generator
     return generator
 
@@ -64,7 +64,7 @@ def graph_of(stage: Dataset) -> ProtoMessage:
 
 
 def variant(dataset: Dataset) -> Tensor:
-    """The tensor that represents a dataset or an Optional in TensorFlow's own operations."""
+    """Return the tensor that represents a dataset or an Optional in TensorFlow's own operations."""
     return dataset._variant_tensor
 
 

@@ -15,7 +15,10 @@ def load_plugin(path: str) -> None:
 
 
 def memory_limits() -> dict[str, int]:
-    """The bytes of memory that TensorFlow may use, by device name such as "GPU:0". A CPU's number means nothing."""
+    """Return the bytes of memory that TensorFlow may use, by device name such as "GPU:0".
+
+    A CPU's number means nothing.
+    """
     from tensorflow.python import pywrap_tfe
     from tensorflow.python.client import pywrap_tf_session
     from tensorflow.python.eager import context

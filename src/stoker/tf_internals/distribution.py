@@ -10,21 +10,21 @@ from stoker.tf_internals.types import Strategy, TensorSpec
 
 
 def replica_thread() -> Any:
-    """The class of the threads in which a strategy runs each replica: `replica_id`, `run()`."""
+    """Return the class of the threads in which a strategy runs each replica: `replica_id`, `run()`."""
     from tensorflow.python.distribute import mirrored_run
 
     return mirrored_run._MirroredReplicaThread
 
 
 def replica_specs(spec: TensorSpec) -> list[TensorSpec] | None:
-    """The spec of each replica, from the spec of a distributed leaf; None if the leaf is not distributed."""
+    """Return the spec of each replica, from the spec of a distributed leaf; None if the leaf is not distributed."""
     from tensorflow.python.distribute.values import PerReplicaSpec
 
     return list(spec._value_specs) if isinstance(spec, PerReplicaSpec) else None
 
 
 def collective_options() -> Any:
-    """The class of a strategy's options for collectives, with `merge`.
+    """Return the class of a strategy's options for collectives, with `merge`.
 
     The public name makes instances of this class.
     """
@@ -43,7 +43,7 @@ def rank_and_count(strategy: Strategy) -> tuple[int, int]:
 
 
 def coordinator_cluster(coordinator: Any) -> Any:
-    """The object that a `ClusterCoordinator` stops in its destructor, by `stop()`."""
+    """Return the object that a `ClusterCoordinator` stops in its destructor, by `stop()`."""
     return coordinator._cluster
 
 
@@ -71,14 +71,14 @@ def watch_workers(tasks: Mapping[str, int], leader: str, heartbeat_ms: int) -> N
 
 
 def joining() -> Place:
-    """The method by which a process joins the workers that its collectives exchange values with."""
+    """Return the method by which a process joins the workers that its collectives exchange values with."""
     from tensorflow.python.eager import context
 
     return context.Context, "enable_collective_ops"
 
 
 def has_peers() -> bool:
-    """Whether the collectives of this process exchange values with other processes. Asking starts nothing."""
+    """Return whether the collectives of this process exchange values with other processes. Asking starts nothing."""
     from tensorflow.python.eager import context
 
     made = context.context_safe()

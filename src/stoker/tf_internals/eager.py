@@ -9,7 +9,7 @@ from stoker.tf_internals import Place
 
 
 def tensor_type() -> type:
-    """The class of eager tensors. Making a tensor to ask for its type would start the devices."""
+    """Return the class of eager tensors. Making a tensor to ask for its type would start the devices."""
     from tensorflow.python.framework import ops
 
     kind: type = ops.EagerTensor
@@ -17,68 +17,68 @@ def tensor_type() -> type:
 
 
 def tensor_read() -> Place:
-    """The method that `.numpy()`, `float()`, `if tensor:`, `str` and the like call to get a tensor's value."""
+    """Return the method that `.numpy()`, `float()`, `if tensor:`, `str` and the like call to get a tensor's value."""
     return tensor_type(), "_numpy_internal"
 
 
 def dlpack_export() -> Place:
-    """The function that exports a tensor through DLPack: `(tensor) -> capsule`."""
+    """Return the function that exports a tensor through DLPack: `(tensor) -> capsule`."""
     from tensorflow.python import pywrap_tfe
 
     return pywrap_tfe, "TFE_ToDlpackCapsule"
 
 
 def host_conversion() -> Place:
-    """The function that makes a tensor from a value on the host: `(value, context, dtype=None) -> tensor`."""
+    """Return the function that makes a tensor from a value on the host: `(value, context, dtype=None) -> tensor`."""
     from tensorflow.python.framework import constant_op
 
     return constant_op, "convert_to_eager_tensor"
 
 
 def current_context() -> Any:
-    """The context that functions such as `host_conversion` take."""
+    """Return the context that functions such as `host_conversion` take."""
     from tensorflow.python.eager import context
 
     return context.context()
 
 
 def op_dispatch() -> Place:
-    """The function that runs an eager op: `(context, op, name, *inputs and attributes) -> result`."""
+    """Return the function that runs an eager op: `(context, op, name, *inputs and attributes) -> result`."""
     from tensorflow.python import pywrap_tfe
 
     return pywrap_tfe, "TFE_Py_FastPathExecute"
 
 
 def op_execution() -> Place:
-    """The function that runs ops and compiled functions that do not take the fast path."""
+    """Return the function that runs ops and compiled functions that do not take the fast path."""
     from tensorflow.python import pywrap_tfe
 
     return pywrap_tfe, "TFE_Py_Execute"
 
 
 def variable_updates() -> list[Place]:
-    """The methods that give a variable another value: `(variable, value, ...) -> result`."""
+    """Return the methods that give a variable another value: `(variable, value, ...) -> result`."""
     from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
     return [(ResourceVariable, name) for name in ("assign", "assign_add", "assign_sub")]
 
 
 def context_creation() -> Place:
-    """The function that starts the devices, at the first op: `(options) -> handle`."""
+    """Return the function that starts the devices, at the first op: `(options) -> handle`."""
     from tensorflow.python import pywrap_tfe
 
     return pywrap_tfe, "TFE_NewContext"
 
 
 def function_execution() -> Place:
-    """The function that runs a traced function: `(context, name, tensors, outputs) -> results`, the name in bytes."""
+    """Return the function that runs a traced function: `(context, name in bytes, tensors, outputs) -> results`."""
     from tensorflow.python.eager import context
 
     return context.Context, "call_function"
 
 
 def has_started() -> bool:
-    """Whether the devices have started. Never imports or starts TensorFlow."""
+    """Return whether the devices have started. Never imports or starts TensorFlow."""
     return _started_context() is not None
 
 
@@ -88,24 +88,27 @@ def _started_context() -> Any:
 
 
 def intra_op_threads() -> int:
-    """The number of threads that one kernel may use, as the program set it; 0 if not set, or if nothing has started."""
+    """Return the number of threads that a kernel may use, as the program set it; 0 if not set or not started."""
     return int(getattr(_started_context(), "_intra_op_parallelism_threads", 0) or 0)
 
 
 def is_eager() -> bool:
-    """Whether this thread runs ops at once instead of tracing them."""
+    """Return whether this thread runs ops at once instead of tracing them."""
     current = _started_context()
     return current is not None and bool(current.executing_eagerly())
 
 
 def is_async() -> bool:
-    """Whether ops run asynchronously. The public `tf.config.experimental.get_synchronous_execution` starts devices."""
+    """Return whether ops run asynchronously.
+
+    The public `tf.config.experimental.get_synchronous_execution` starts devices.
+    """
     current = _started_context()
     return current is not None and bool(current.is_async())
 
 
 def thread_state() -> Any:
-    """TensorFlow's state of the thread that reads it; `device_name` is that of the innermost `tf.device`.
+    """Return TensorFlow's state of the calling thread; `device_name` is that of the innermost `tf.device`.
 
     No public function tells the device without running an op. Callers keep this object and read it at every op.
     """
@@ -115,7 +118,7 @@ def thread_state() -> Any:
 
 
 def global_seed() -> int | None:
-    """The last argument of `tf.random.set_seed`; None if the program has not called it."""
+    """Return the last argument of `tf.random.set_seed`; None if the program has not called it."""
     from tensorflow.python.eager import context
 
     seed = context.global_seed()
@@ -123,12 +126,12 @@ def global_seed() -> int | None:
 
 
 def is_recording(tape: Any) -> bool:
-    """Whether a `tf.GradientTape` is open."""
+    """Return whether a `tf.GradientTape` is open."""
     return bool(tape._recording)
 
 
 def variable_type() -> type:
-    """The class of variables that hold their value on one device."""
+    """Return the class of variables that hold their value on one device."""
     from tensorflow.python.ops import resource_variable_ops
 
     kind: type = resource_variable_ops.BaseResourceVariable
@@ -136,7 +139,7 @@ def variable_type() -> type:
 
 
 def variable_creation() -> Place:
-    """The method that makes a variable from an initial value: `(variable, **options)`."""
+    """Return the method that makes a variable from an initial value: `(variable, **options)`."""
     from tensorflow.python.ops.resource_variable_ops import ResourceVariable
 
     return ResourceVariable, "_init_from_args"

@@ -11,14 +11,14 @@ from stoker.tf_internals.types import CompiledFunction, ConcreteFunction, Nest
 
 
 def function_call() -> Place:
-    """The call of a `tf.function`, inside the traceback filter of `__call__`: `(function, *args, **kwds)`."""
+    """Return the call of a `tf.function`, inside the traceback filter of `__call__`: `(function, *args, **kwds)`."""
     from tensorflow.python.eager.polymorphic_function import polymorphic_function
 
     return polymorphic_function.Function, "_call"
 
 
 def concrete_function_creation() -> Place:
-    """The function that traces: `(function_type, type_context, func_graph, options) -> concrete function`.
+    """Return the function that traces: `(function_type, type_context, func_graph, options) -> concrete function`.
 
     `options` has `python_function` and `function_cache`; `function_type` has `parameters` by name.
     """
@@ -28,12 +28,12 @@ def concrete_function_creation() -> Place:
 
 
 def traces(function: CompiledFunction) -> list[ConcreteFunction]:
-    """The concrete functions of a `tf.function`. The public API can only count them."""
+    """Return the concrete functions of a `tf.function`. The public API can only count them."""
     return list(function._function_cache.values())
 
 
 def is_compiled_by_xla(function: CompiledFunction) -> bool:
-    """Whether a `tf.function` was made with `jit_compile=True`."""
+    """Return whether a `tf.function` was made with `jit_compile=True`."""
     return bool(function._jit_compile)
 
 

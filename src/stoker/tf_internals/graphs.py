@@ -23,7 +23,7 @@ def new_graph(name: str) -> Graph:
 
 
 def graph_type() -> type:
-    """The class of the graphs that `tf.function` traces into."""
+    """Return the class of the graphs that `tf.function` traces into."""
     import tensorflow as tf
 
     kind: type = tf.__internal__.FuncGraph
@@ -31,13 +31,13 @@ def graph_type() -> type:
 
 
 def called_graphs(graph: Graph) -> list[Graph]:
-    """The graphs of the functions that a graph calls, as far as TensorFlow has kept them."""
+    """Return the graphs of the functions that a graph calls, as far as TensorFlow has kept them."""
     called = [getattr(function, "graph", None) for function in getattr(graph, "_functions", {}).values()]
     return [one for one in called if one is not None]
 
 
 def called_graph(op: Operation) -> Graph:
-    """The graph of the function that an op with an attribute `f` calls; None if TensorFlow has not kept it."""
+    """Return the graph of the function that an op with an attribute `f` calls; None if TensorFlow has not kept it."""
     return getattr(op.graph._get_function(op.get_attr("f").name), "graph", None)
 
 
@@ -63,14 +63,14 @@ def make_op(
 
 
 def definition(name: str) -> ProtoMessage:
-    """The definition of an operation: `is_stateful`, `input_arg`, `output_arg`, `attr`; None if TensorFlow has none."""
+    """Return an operation's definition: `is_stateful`, `input_arg`, `output_arg`, `attr`; None if there is none."""
     from tensorflow.python.framework import op_def_registry
 
     return op_def_registry.get(name)
 
 
 def kernel_devices(name: str) -> list[str]:
-    """The kinds of devices for which this build of TensorFlow has a kernel of the operation."""
+    """Return the kinds of devices for which this build of TensorFlow has a kernel of the operation."""
     from tensorflow.python.framework import kernels
 
     return [str(kernel.device_type) for kernel in kernels.get_registered_kernels_for_op(name).kernel]
@@ -91,21 +91,21 @@ def make_variable(**options: object) -> Variable:
 
 
 def is_filled_once(thing: object) -> bool:
-    """Whether a value is a lookup table that is filled when it is made and never changes."""
+    """Return whether a value is a lookup table that is filled when it is made and never changes."""
     from tensorflow.python.ops import lookup_ops
 
     return isinstance(thing, lookup_ops.InitializableLookupTableBase)
 
 
 def is_resource(thing: object) -> bool:
-    """Whether a value is a table or similar resource, which a SavedModel keeps for the functions that captured it."""
+    """Return whether a value is a table or the like, which a SavedModel keeps for functions that captured it."""
     from tensorflow.python.trackable.resource import CapturableResource
 
     return isinstance(thing, CapturableResource)
 
 
 def is_composite(thing: object) -> bool:
-    """Whether a value is ragged, sparse or otherwise made of several tensors."""
+    """Return whether a value is ragged, sparse or otherwise made of several tensors."""
     import tensorflow as tf
 
     return isinstance(thing, tf.__internal__.CompositeTensor)

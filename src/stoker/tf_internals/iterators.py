@@ -9,31 +9,31 @@ from stoker.tf_internals.types import Dataset, DatasetIterator, Tensor
 
 
 def iterator_type() -> Any:
-    """The class of the iterators that `iter(dataset)` returns. It has no `__del__` of its own."""
+    """Return the class of the iterators that `iter(dataset)` returns. It has no `__del__` of its own."""
     from tensorflow.python.data.ops import iterator_ops
 
     return iterator_ops.OwnedIterator
 
 
 def next_element() -> Place:
-    """The method that returns an element: `(iterator) -> element`."""
+    """Return the method that returns an element: `(iterator) -> element`."""
     return iterator_type(), "_next_internal"
 
 
 def next_distributed_element() -> Place:
-    """The method that returns the elements of all replicas: `(iterator) -> element`."""
+    """Return the method that returns the elements of all replicas: `(iterator) -> element`."""
     from tensorflow.python.distribute import input_lib
 
     return input_lib.DistributedIteratorBase, "get_next"
 
 
 def dataset_of(iterator: DatasetIterator) -> Dataset:
-    """The dataset that an iterator reads; None if the iterator does not tell."""
+    """Return the dataset that an iterator reads; None if the iterator does not say."""
     return getattr(iterator, "_dataset", None)
 
 
 def resource(iterator: DatasetIterator) -> Tensor:
-    """The tensor that holds TensorFlow's side of an iterator."""
+    """Return the tensor that holds TensorFlow's side of an iterator."""
     return iterator._iterator_resource
 
 

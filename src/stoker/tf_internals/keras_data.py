@@ -23,7 +23,7 @@ def adapter_for(x: Data, **options: object) -> DataAdapter:
 
 
 def array_inputs(adapter: DataAdapter) -> Nest:
-    """The arrays in an adapter, in the structure in which they were given; None if its data is not arrays."""
+    """Return the arrays in an adapter, in the structure in which they were given; None if its data is not arrays."""
     return adapter._inputs if isinstance(adapter, ArrayDataAdapter) else None
 
 
@@ -33,23 +33,23 @@ def check_arrays(x: Data) -> Nest:
 
 
 def array_shuffle(adapter: DataAdapter) -> bool | str:
-    """How an adapter of arrays shuffles: True, False or "batch"."""
+    """Return how an adapter of arrays shuffles: True, False or "batch"."""
     shuffle: bool | str = adapter._shuffle
     return shuffle
 
 
 def dataset_in(adapter: DataAdapter) -> Dataset:
-    """The dataset that an adapter was given; None if it was given something else."""
+    """Return the dataset that an adapter was given; None if it was given something else."""
     return getattr(adapter, "_dataset", None)
 
 
 def py_dataset(adapter: DataAdapter) -> Data:
-    """The `keras.utils.PyDataset` that an adapter was given; None if it was given something else."""
+    """Return the `keras.utils.PyDataset` that an adapter was given; None if it was given something else."""
     return adapter.py_dataset if isinstance(adapter, PyDatasetAdapter) else None
 
 
 def is_arrays(x: Data) -> bool:
-    """Whether Keras treats the data as arrays, rather than as a dataset or generator."""
+    """Return whether Keras treats the data as arrays, rather than as a dataset or generator."""
     return bool(can_convert_arrays((x,)))
 
 

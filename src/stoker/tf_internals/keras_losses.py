@@ -37,20 +37,20 @@ class LossTerm:
 
 
 def term_count(model: Model) -> int:
-    """The number of losses with which a built model was compiled."""
+    """Return the number of losses with which a built model was compiled."""
     compiled = model._compile_loss
     return 0 if compiled is None else len(compiled._flat_losses)
 
 
 def term_trackers(model: Model) -> list[Metric]:
-    """The trackers of each output's mean loss in the logs; none if there is only one loss."""
+    """Return the trackers of each output's mean loss in the logs; none if there is only one loss."""
     compiled = model._compile_loss
     return [] if compiled is None else list(compiled.metrics)
 
 
 @contextmanager
 def losses_replaced(model: Model, change: Callable[[int, LossTerm], Tensor]) -> Iterator[None]:
-    """Replace each loss by `change(number, term)` while a step is traced, and keep all values from the trackers."""
+    """Replace each loss with `change(number, term)` while a step is traced, and keep all values from the trackers."""
     compiled = model._compile_loss
     if compiled is None:
         yield
@@ -110,7 +110,7 @@ def _find_divisor(values: Tensor, masks: list[Tensor], weight: Tensor, reduction
 
 @contextmanager
 def _results_seen(loss: Any, seen: list[Tensor]) -> Iterator[None]:
-    """Inside, `seen` collects what the loss computes for each row before the reduction."""
+    """Collect in `seen` what the loss computes for each row, before the reduction, within the block."""
     plain, own = loss.call, vars(loss).get("call")
 
     def call(*given: Nest) -> Tensor:
@@ -129,20 +129,20 @@ def _results_seen(loss: Any, seen: list[Tensor]) -> Iterator[None]:
 
 
 def compiled_metrics(model: Model) -> list[Metric]:
-    """The metrics that `compile` was given, once they are built."""
+    """Return the metrics that `compile` was given, once they are built."""
     compiled = model._compile_metrics
     return [] if compiled is None else list(compiled.metrics)
 
 
 def is_sum_over_rows(metric: Metric) -> bool:
-    """Whether a metric may count rows a few at a time: true of Keras' own metrics of Keras' own functions."""
+    """Return whether a metric may count rows a few at a time: true of Keras' own metrics of Keras' own functions."""
     function = getattr(metric, "_fn", None)
     made_by = [type(metric).__module__, getattr(function, "__module__", None) or "keras."]
     return all(one.startswith("keras.") for one in made_by)
 
 
 def adds_up_activities() -> bool:
-    """Whether Keras sums the penalty of an `activity_regularizer` over the rows; newer versions take the mean."""
+    """Return whether Keras sums the penalty of an `activity_regularizer` over the rows; newer versions average it."""
     plain = keras.layers.Identity(name="activities", activity_regularizer=tf.reduce_sum)
     plain(tf.ones([2, 1]))
     return float(plain.losses[0]) == 2.0

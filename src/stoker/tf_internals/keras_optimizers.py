@@ -13,31 +13,31 @@ Update = Callable[..., None]
 
 
 def application() -> Place:
-    """The method in which every way to apply gradients ends: `(optimizer, gradients, variables=None)`."""
+    """Return the method that all ways to apply gradients go through: `(optimizer, gradients, variables=None)`."""
     from keras.src.optimizers import base_optimizer
 
     return base_optimizer.BaseOptimizer, "apply"
 
 
 def trained_variables(optimizer: Optimizer) -> list[Variable]:
-    """The variables on which an optimizer was built, as Keras' or TensorFlow's own."""
+    """Return the variables on which an optimizer was built, as Keras' or TensorFlow's own."""
     return list(optimizer._trainable_variables)
 
 
 def slots_of_adam(optimizer: Optimizer, variable: Variable) -> tuple[Variable, Variable]:
-    """The two averages that Adam keeps of a variable, as Keras variables."""
+    """Return the two averages that Adam keeps of a variable, as Keras variables."""
     number = optimizer._get_variable_index(variable)
     return optimizer._momentums[number], optimizer._velocities[number]
 
 
 def slots_of(optimizer: Optimizer, variable: Variable) -> list[Variable]:
-    """The slots that an optimizer of any kind keeps for a variable: their names begin with the variable's path."""
+    """Return the slots that any optimizer keeps for a variable: their names begin with the variable's path."""
     begins = str(variable.path).replace("/", "_") + "_"
     return [one for one in optimizer.variables if one.name.startswith(begins) and one.shape == variable.shape]
 
 
 def bytes_of(variable: Variable) -> int:
-    """The size of a Keras variable's values."""
+    """Return the size of a Keras variable's values."""
     import numpy as np
     import tensorflow as tf
 
@@ -45,7 +45,7 @@ def bytes_of(variable: Variable) -> int:
 
 
 def average_of(optimizer: Optimizer, variable: Variable) -> Variable:
-    """The average that an optimizer with `use_ema` keeps of a variable."""
+    """Return the average that an optimizer with `use_ema` keeps of a variable."""
     return optimizer._model_variables_moving_average[optimizer._get_variable_index(variable)]
 
 
@@ -63,7 +63,7 @@ def update_all(
 
 @contextmanager
 def update_replaced(optimizer: Optimizer, make: Callable[[Update], Update]) -> Iterator[None]:
-    """Inside, the optimizer updates its variables by `make(its own update)`."""
+    """Have the optimizer update its variables by `make(its own update)` within the block."""
     optimizer._backend_update_step = make(optimizer._backend_update_step)
     try:
         yield
@@ -72,24 +72,24 @@ def update_replaced(optimizer: Optimizer, make: Callable[[Update], Update]) -> I
 
 
 def decays(optimizer: Optimizer, variable: Variable) -> bool:
-    """Whether an optimizer's weight decay applies to a variable."""
+    """Return whether an optimizer's weight decay applies to a variable."""
     return bool(optimizer._use_weight_decay(variable))
 
 
 def is_left_to_adam(muon: Optimizer, variable: Variable) -> bool:
-    """Whether `keras.optimizers.Muon` updates a variable as AdamW does."""
+    """Return whether `keras.optimizers.Muon` updates a variable as AdamW does."""
     return bool(muon._should_use_adamw(variable))
 
 
 def variable_tracking() -> Place:
-    """The method that an optimizer calls with each variable it makes; the first one when the optimizer is made."""
+    """Return the method that an optimizer calls with each variable it makes, the first one when it is made."""
     from keras.src.optimizers import base_optimizer
 
     return base_optimizer.BaseOptimizer, "_track_variable"
 
 
 def optimizer_type() -> type:
-    """The class of all optimizers; `keras.Optimizer` is a subclass."""
+    """Return the class of all optimizers; `keras.Optimizer` is a subclass."""
     from keras.src.optimizers import base_optimizer
 
     kind: type = base_optimizer.BaseOptimizer

@@ -64,7 +64,7 @@ CALLBACK_ATTRIBUTES = frozenset({"params", "_model", "validation_data"})
 
 
 def epoch_iterator_creation() -> Place:
-    """The constructor of the iterator that `fit` makes for its data; it has `data_adapter` and `steps_per_epoch`."""
+    """Return the constructor of the iterator over `fit`'s data; it has `data_adapter` and `steps_per_epoch`."""
     return _trainer.TFEpochIterator, "__init__"
 
 
@@ -77,13 +77,13 @@ def filter_traceback(function: Callable[..., object]) -> Callable[..., object]:
 
 
 def is_made_by_keras(function: object) -> bool:
-    """Whether a function, or the one in a `tf.function`, is defined in Keras' own files."""
+    """Return whether a function, or the one in a `tf.function`, is defined in Keras' own files."""
     module = getattr(getattr(function, "python_function", function), "__module__", None) or ""
     return module.startswith("keras.src.")
 
 
 def strategy_of(model: Model) -> Strategy | None:
-    """The strategy under whose scope a model was made; None if it was made under none.
+    """Return the strategy under whose scope a model was made; None if it was made under none.
 
     The public `distribute_strategy` gives the current strategy instead of None.
     """
@@ -91,7 +91,7 @@ def strategy_of(model: Model) -> Strategy | None:
 
 
 def default_name(model: Model) -> str:
-    """The name that Keras gives an unnamed model of this class; Keras appends a number."""
+    """Return the name that Keras gives an unnamed model of this class; Keras appends a number."""
     return str(to_snake_case(type(model).__name__))
 
 
@@ -101,7 +101,7 @@ def build(model: Model, batch: Nest) -> None:
 
 
 def supports_xla(model: Model) -> bool:
-    """Whether every layer of a model supports XLA."""
+    """Return whether every layer of a model supports XLA."""
     return bool(model_supports_jit(model))
 
 
@@ -118,19 +118,19 @@ def forward(model: Model, batch: Nest, *, training: bool) -> tuple[Nest, Nest]:
 
 
 def loss_tracker(model: Model) -> Metric:
-    """The tracker of the mean that logs show as "loss" for a compiled model."""
+    """Return the tracker of the mean that logs show as "loss" for a compiled model."""
     return model._loss_tracker
 
 
 def given_losses(model: Model) -> list[Loss]:
-    """The losses that `compile` was given, as objects, functions or names."""
+    """Return the losses that `compile` was given, as objects, functions or names."""
     compiled = model._compile_loss
     given = [] if compiled is None else keras.tree.flatten(compiled._user_loss)
     return [one for one in given if one is not None]
 
 
 def has_metrics(model: Model) -> bool:
-    """Whether `compile` was given metrics."""
+    """Return whether `compile` was given metrics."""
     return model._compile_metrics is not None
 
 
@@ -151,28 +151,28 @@ def to_numbers(logs: Mapping[str, LogValue]) -> dict[str, LogValue]:
 
 
 def restored_epoch(model: Model) -> int | None:
-    """The epoch at which a `BackupAndRestore` wants `fit` to begin; None or 0 if there is none."""
+    """Return the epoch at which a `BackupAndRestore` wants `fit` to begin; None or 0 if there is none."""
     epoch: int | None = model._initial_epoch
     return epoch
 
 
 def is_validated(model: Model, epoch: int, frequency: int | Sequence[int]) -> bool:
-    """Whether `fit` evaluates after this epoch, for a `validation_freq`."""
+    """Return whether `fit` evaluates after this epoch, for a `validation_freq`."""
     return bool(model._should_eval(epoch, frequency))
 
 
 def does_nothing(hook: Callable[..., object]) -> bool:
-    """Whether a callback's method is the empty one of `keras.callbacks.Callback`."""
+    """Return whether a callback's method is the empty one of `keras.callbacks.Callback`."""
     return bool(is_default(hook))
 
 
 def profiles(tensorboard: Callback) -> bool:
-    """Whether a `TensorBoard` callback was given batches to profile."""
+    """Return whether a `TensorBoard` callback was given batches to profile."""
     return bool(tensorboard._should_trace)
 
 
 def show(line: str) -> None:
-    """Print a line as Keras prints: to the console, or to its log if Keras is set so."""
+    """Print a line as Keras prints: to the console, or to its log if Keras is configured that way."""
     if io_utils.is_interactive_logging_enabled():
         PROGRESS.info(line)
     elif PROGRESS.isEnabledFor(logging.INFO):

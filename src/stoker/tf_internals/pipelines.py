@@ -58,7 +58,7 @@ def unbatch_dense(dataset: Dataset) -> Dataset:
 
 
 def batch_size_of(dataset: Dataset) -> int:
-    """The rows in every element of a pipeline, if its operations show that; otherwise -1."""
+    """Return the rows in every element of a pipeline, if its operations show that; otherwise -1."""
     try:
         return int(distribute.compute_batch_size(dataset))
     except IndexError:
@@ -77,7 +77,7 @@ def shard_by_files(dataset: Dataset, count: int, index: int) -> Dataset:
 
 @contextlib.contextmanager
 def functions_reused() -> Iterator[None]:
-    """Inside, a stage that is given a traced function uses it as it is instead of tracing it again."""
+    """Let stages that are given a traced function use it as it is, instead of tracing it again, within the block."""
     original = structured_function.StructuredFunctionWrapper
 
     class Reusing(original):  # type: ignore[misc, valid-type]

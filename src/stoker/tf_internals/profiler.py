@@ -14,7 +14,7 @@ from stoker.tf_internals.types import ProtoMessage
 
 
 def new_session() -> Place:
-    """The class of profiler sessions: `()`, with `start(directory, options)` and `stop() -> bytes`.
+    """Return the class of profiler sessions: `()`, with `start(directory, options)` and `stop() -> bytes`.
 
     `export_to_tb()` also stops a session, but writes all events into a file below the directory. `stop` leaves out the
     allocators' events.
@@ -27,21 +27,24 @@ def new_session() -> Place:
 
 
 def start_server() -> Place:
-    """The function that `tf.profiler.experimental.server.start` calls."""
+    """Return the function that `tf.profiler.experimental.server.start` calls."""
     from tensorflow.python.profiler.internal import _pywrap_profiler
 
     return _pywrap_profiler, "start_server"
 
 
 def trace_me() -> Any:
-    """The class that puts a mark into a trace: made with a name, ended by `Stop()`. The public class does more work."""
+    """Return the class that puts a mark into a trace: made with a name, ended by `Stop()`.
+
+    The public class does more work.
+    """
     from tensorflow.python.profiler.internal import _pywrap_traceme
 
     return _pywrap_traceme.TraceMe
 
 
 def trace_parser() -> Callable[[bytes], ProtoMessage]:
-    """The parser of the bytes that a session returns when it is stopped."""
+    """Return the parser of the bytes that a session returns when it is stopped."""
     from tensorflow.tsl.profiler.protobuf import trace_events_pb2
 
     parse: Callable[[bytes], ProtoMessage] = trace_events_pb2.Trace.FromString
@@ -49,7 +52,7 @@ def trace_parser() -> Callable[[bytes], ProtoMessage]:
 
 
 def space_parser() -> Callable[[bytes], ProtoMessage]:
-    """The parser of the files that a session exports: planes of lines of events, with their metadata."""
+    """Return the parser of the files that a session exports: planes of lines of events, with their metadata."""
     from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
     parse: Callable[[bytes], ProtoMessage] = xplane_pb2.XSpace.FromString
@@ -57,14 +60,14 @@ def space_parser() -> Callable[[bytes], ProtoMessage]:
 
 
 def is_profiling() -> Callable[[], bool]:
-    """The function that returns whether the program has started the profiler itself."""
+    """Return the function that returns whether the program has started the profiler itself."""
     from tensorflow.python.profiler import profiler_v2
 
     return lambda: profiler_v2._profiler is not None
 
 
 def log_level() -> tuple[Callable[[], int], Callable[[int], None]] | None:
-    """The functions that get and set the lowest severity that TensorFlow's C++ code logs; None if it cannot be set.
+    """Return the functions that get and set the lowest severity that TensorFlow's C++ code logs; None without them.
 
     They are functions of the abseil library inside TensorFlow, whose exact names contain abseil's release.
     """

@@ -152,7 +152,7 @@ def _list_length(argument: ProtoMessage, given: dict[str, object], rest: int) ->
 
 
 def compiled_function(name: str) -> ProtoMessage | None:
-    """The definition of a compiled function that the eager runtime knows; None if it knows none of that name."""
+    """Return the definition of a compiled function that the eager runtime knows; None if it knows none of that name."""
     import tensorflow as tf
     from tensorflow.python.eager import context
 
@@ -163,7 +163,7 @@ def compiled_function(name: str) -> ProtoMessage | None:
 
 
 def compiled_function_names() -> list[str]:
-    """The names of all functions that the eager runtime knows."""
+    """Return the names of all functions that the eager runtime knows."""
     from tensorflow.python.eager import context
 
     names = context.context().list_function_names()
@@ -171,7 +171,7 @@ def compiled_function_names() -> list[str]:
 
 
 def input_shapes(definition: ProtoMessage) -> Shapes:
-    """The shapes that a compiled function was traced for, input by input."""
+    """Return the shapes that a compiled function was traced for, input by input."""
     return tuple(
         _input_shape(definition.arg_attr[n].attr) for n in range(len(definition.signature.input_arg))
     )
@@ -186,12 +186,12 @@ def _input_shape(attributes: Mapping[str, ProtoMessage]) -> tuple[int, ...] | No
 
 
 def is_compiled_by_xla(definition: ProtoMessage) -> bool:
-    """Whether XLA compiles a function, once for each shape."""
+    """Return whether XLA compiles a function, once for each shape."""
     return "_XlaMustCompile" in definition.attr and bool(definition.attr["_XlaMustCompile"].b)
 
 
 def called_functions(definition: ProtoMessage) -> list[str]:
-    """The names of the functions that a compiled function calls."""
+    """Return the names of the functions that a compiled function calls."""
     attributes = [attribute for node in definition.node_def for attribute in node.attr.values()]
     single = [one.func.name for one in attributes if one.WhichOneof("value") == "func"]
     listed = [func.name for one in attributes for func in one.list.func]
@@ -227,15 +227,15 @@ def parse_function(data: bytes) -> ProtoMessage:
 
 
 def variable_shape(handle: Tensor) -> list[int | None] | None:
-    """The shape that values of the variable behind a resource must have; None if it is unknown."""
+    """Return the shape that values of the variable behind a resource must have; None if it is unknown."""
     shape = handle._handle_data.shape_and_type[0].shape
     if shape.unknown_rank:
         return None
     return [None if one.size < 0 else int(one.size) for one in shape.dim]
 
 
-def variable_type(handle: Tensor) -> DType | None:
-    """The type of the values of the variable behind a resource; None if the resource is something else."""
+def variable_dtype(handle: Tensor) -> DType | None:
+    """Return the type of the values of the variable behind a resource; None if the resource is something else."""
     import tensorflow as tf
 
     data = getattr(handle, "_handle_data", None)

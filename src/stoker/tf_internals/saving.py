@@ -10,7 +10,7 @@ from stoker.tf_internals.types import Array, ProtoMessage
 
 
 def savers() -> list[Place]:
-    """The functions in which every way to save ends."""
+    """Return the functions that every way to save goes through."""
     from tensorflow.python.checkpoint import checkpoint
     from tensorflow.python.saved_model import save
 
@@ -18,7 +18,7 @@ def savers() -> list[Place]:
 
 
 def restorers() -> list[Place]:
-    """The functions in which every way to restore ends."""
+    """Return the functions that every way to restore goes through."""
     from tensorflow.python.checkpoint import checkpoint
     from tensorflow.python.saved_model import load
 
@@ -26,14 +26,14 @@ def restorers() -> list[Place]:
 
 
 def keras_savers() -> list[Place]:
-    """The functions that write Keras' own formats."""
+    """Return the functions that write Keras' own formats."""
     from keras.src.saving import saving_lib
 
     return [(saving_lib, "save_model"), (saving_lib, "save_weights_only")]
 
 
 def keras_restorers() -> list[Place]:
-    """The functions that read Keras' own formats."""
+    """Return the functions that read Keras' own formats."""
     from keras.src.saving import saving_lib
 
     return [(saving_lib, "load_model"), (saving_lib, "load_weights_only")]

@@ -1,4 +1,4 @@
-"""Whether TensorFlow has read its settings, without importing it."""
+"""Tell whether TensorFlow has read its settings, without importing it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 
 def has_started() -> bool:
-    """Whether TensorFlow has looked for devices. From then on it reads no more XLA variables."""
+    """Return whether TensorFlow has looked for devices. From then on it reads no more XLA variables."""
     module = sys.modules.get("tensorflow.python.eager.context")
     context = getattr(module, "_context", None)
     return bool(getattr(context, "_initialized", False))

@@ -26,12 +26,12 @@ class SupportedVersions:
     does: str
 
     def includes(self, version: str) -> bool:
-        """Whether a release is supported."""
+        """Return whether a release is supported."""
         found = parse(version)
         return self.oldest <= found and found[: len(self.newest)] <= self.newest
 
     def refusal(self, version: str) -> str:
-        """One line that tells the user that a release is not supported."""
+        """Return one line that tells the user that a release is not supported."""
         known = f"{spell(self.oldest)} to {spell(self.newest)}"
         return f"{self.library} {version} is not supported: Stoker {self.does} {known}. Install one of those."
 

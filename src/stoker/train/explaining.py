@@ -133,7 +133,7 @@ def _warn(line: str) -> None:
 
 
 def _is_array(one: Any) -> bool:
-    """Whether reading a value needs no copy from a device: true of NumPy arrays and pandas columns."""
+    """Return whether reading a value needs no copy from a device: true of NumPy arrays and pandas columns."""
     return isinstance(one, np.ndarray) or type(one).__module__.partition(".")[0] == "pandas"
 
 
@@ -156,7 +156,7 @@ def _read_start(one: Data) -> Array | None:
 
 
 def _has_keras_loss(model: Model) -> bool:
-    """Whether Keras itself computes the loss, so that its requirements are known."""
+    """Return whether Keras itself computes the loss, so that its requirements are known."""
     if any(is_own(model, name) for name in ("train_step", "compute_loss")):
         return False
     loss = model.loss
@@ -164,7 +164,7 @@ def _has_keras_loss(model: Model) -> bool:
 
 
 def _is_from_library(error: Exception) -> bool:
-    """Whether TensorFlow, Keras, NumPy or the trainer raised an error, rather than a line of the user's."""
+    """Return whether TensorFlow, Keras, NumPy or the trainer raised an error, rather than a line of the user's."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

@@ -136,7 +136,7 @@ def find_faults(model: Model, rows: DataSample, validated: bool) -> Iterator[Fau
     yield from _check_memory(model, rows.batch)
     if not validated:
         yield Fault(
-            "there is no validation data, so nothing shows when the model begins to learn by heart: give "
+            "there is no validation data, so nothing shows when the model begins to overfit: give "
             "validation_split=0.1 or validation_data (no-validation-data)"
         )
 
@@ -145,8 +145,8 @@ def find_wrong_labels(model: Model, y: Array) -> Iterator[Fault]:
     """Run the quick part of the checks of labels: faults that make training impossible."""
     if _is_text(y):
         yield Fault(
-            f"labels are text, such as {_decode(y.reshape(-1)[0])!r}, and losses take numbers: make indices of them "
-            "with keras.layers.StringLookup or a reader of stoker.data (string-labels)",
+            f"labels are text, such as {_decode(y.reshape(-1)[0])!r}, and losses take numbers: turn them into "
+            "indices with keras.layers.StringLookup or a reader of stoker.data (string-labels)",
             True,
         )
     elif _loss_name(model) == "sparse_categorical_crossentropy" and y.dtype.kind in "iu":
@@ -175,7 +175,7 @@ def _check_labels(model: Model, y: Array, all_rows: bool) -> Iterator[Fault]:
         return
     if y.dtype.kind == "O":
         yield Fault(
-            "labels are Python objects: make numbers of them, with y.astype('float32') for example", True
+            "labels are Python objects: convert them to numbers, for example with y.astype('float32')", True
         )
         return
     if y.dtype.kind == "f" and not np.isfinite(y).all():
@@ -233,7 +233,8 @@ def _check_loss(loss: str, width: int | None, y: Array, ending: str) -> Iterator
             yield Fault("labels are one-hot: use categorical_crossentropy (wrong-crossentropy)", True)
         elif not whole:
             yield Fault(
-                f"labels such as {y.reshape(-1)[0]} are no classes: use loss='mse' (wrong-crossentropy)", True
+                f"labels such as {y.reshape(-1)[0]} are not classes: use loss='mse' (wrong-crossentropy)",
+                True,
             )
         else:
             yield from _check_range(y, width)
@@ -259,20 +260,20 @@ def _check_probabilities(model: Model, width: int | None) -> Iterator[Fault]:
     """Check that the model's output is what its cross-entropy takes."""
     loss, ending = _loss_name(model), _find_last_activation(model)
     if ending == "softmax" and width == 1:
-        yield Fault("a softmax over one output is 1 whatever comes in: use a sigmoid", True)
+        yield Fault("a softmax over one output is 1 whatever its input: use a sigmoid", True)
     if not loss.endswith("crossentropy"):
         return
     usual = "sigmoid" if loss.startswith("binary") else "softmax"
     from_logits = bool(getattr(model.loss, "from_logits", False))
     if ending == "linear" and not from_logits:
         yield Fault(
-            f"{loss} takes probabilities, and the last layer gives any numbers: give it activation={usual!r}, or the "
-            "loss from_logits=True (wrong-crossentropy)"
+            f"{loss} takes probabilities, but the last layer's output can be any number: give it "
+            f"activation={usual!r}, or the loss from_logits=True (wrong-crossentropy)"
         )
     elif ending in ("softmax", "sigmoid") and from_logits:
         yield Fault(
-            f"{loss} with from_logits=True makes probabilities of what are probabilities already, by the last layer's "
-            f"{ending}: leave one of the two out (wrong-crossentropy)"
+            f"{loss} with from_logits=True expects logits, but the last layer's {ending} already gives probabilities: "
+            f"leave one of the two out (wrong-crossentropy)"
         )
 
 
@@ -280,7 +281,7 @@ def _check_range(y: Array, width: int) -> Iterator[Fault]:
     least, largest = int(y.min()), int(y.max())
     if width == 1:
         yield Fault(
-            "one output cannot tell classes: use binary_crossentropy with a sigmoid (wrong-crossentropy)",
+            "one output cannot tell classes apart: use binary_crossentropy with a sigmoid (wrong-crossentropy)",
             True,
         )
     elif least >= 1 and largest == width:
@@ -301,7 +302,7 @@ def _check_range(y: Array, width: int) -> Iterator[Fault]:
 def _check_input(model: Model, name: str, values: Array) -> Iterator[Fault]:
     if values.dtype == np.float64:
         yield Fault(
-            f"{name} is float64, and is made float32 batch by batch: make it float32 once (float64-compute)"
+            f"{name} is float64 and is converted to float32 batch by batch: convert it once (float64-compute)"
         )
     if values.dtype.kind not in "fiu" or not values.size:
         return
@@ -318,7 +319,7 @@ def _check_input(model: Model, name: str, values: Array) -> Iterator[Fault]:
 
 
 def is_missing_some(model: Model, values: Array) -> bool:
-    """Whether some values are NaN or infinite, and nothing in the model handles them."""
+    """Return whether some values are NaN or infinite, and nothing in the model handles them."""
     if values.dtype.kind != "f" or not values.size:
         return False
     with np.errstate(all="ignore"):
@@ -337,7 +338,7 @@ def _is_scaled(model: Model) -> bool:
 
 
 def _handles_missing(model: Model) -> bool:
-    """Whether the model or one of the user's layers may handle missing values."""
+    """Return whether the model or one of the user's layers may handle missing values."""
     made = [*getattr(model, "operations", []), *_layers(model)]
     return any(
         type(one).__name__ in _FILLING or not type(one).__module__.startswith("keras.") for one in made
@@ -369,7 +370,7 @@ def _check_columns(name: str, values: Array, labels: Array | None) -> Iterator[F
     if len(leaking):
         which = name if values.ndim == 1 else f"column {leaking[0]} of {name}"
         yield Fault(
-            f"{which} tells the label by itself: leave it out if it is not known when the model is asked"
+            f"{which} gives the label away by itself: leave it out if it is not known when the model predicts"
         )
 
 
@@ -388,4 +389,4 @@ def _check_memory(model: Model, batch: int) -> Iterator[Fault]:
     fits = max(0, (free - weights) // (4 * numbers))
     advice = f"use at most batch_size={2 ** int(np.log2(fits))}" if fits else "use a smaller model"
     needed = units.size(weights + 4 * numbers * batch)
-    yield Fault(f"a step on {batch} rows needs about {needed}, and {units.size(free)} are free: {advice}")
+    yield Fault(f"a step on {batch} rows needs about {needed}, and {units.size(free)} is free: {advice}")

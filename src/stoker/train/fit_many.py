@@ -22,7 +22,7 @@ from stoker.train.workers.group import Group
 
 @dataclass(frozen=True)
 class ManyResult:
-    """What `stoker.fit_many` returns.
+    """The result of `stoker.fit_many`.
 
     Attributes:
         members: the members, one for each config, in their order.

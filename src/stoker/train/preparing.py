@@ -98,7 +98,7 @@ def _tune(request: FitRequest) -> tuple[Dataset, str, dict[str, float]]:
     if request.checkpoint is not None:
         raise ArgumentError(
             "tune=True cannot be used with checkpoint=: what the tuner changes may differ from run to run, and the "
-            "place in one pipeline is not a place in another"
+            "place in one pipeline means nothing in another"
         )
     # The tuner is imported only when it is asked for.
     from stoker.data.tuning.tuner import tune
@@ -108,7 +108,7 @@ def _tune(request: FitRequest) -> tuple[Dataset, str, dict[str, float]]:
     rates = {"input_before_per_s": report.before, "input_after_per_s": report.after}
     figures = {name: round(rate, 1) for name, rate in rates.items() if rate is not None}
     if not report.changes:
-        return tuned, "the input was left as it is, nothing makes it faster", figures
+        return tuned, "the input was left as it is: nothing makes it faster", figures
     changed = ", ".join(change.name for change in report.changes)
     return tuned, f"the input was tuned, {report.gain:.1f}x ({changed})", figures
 

@@ -82,11 +82,11 @@ class StepLoops:
         return None
 
     def jit_demanded(self) -> bool:
-        """Whether the user asked for XLA."""
+        """Return whether the user asked for XLA."""
         return False
 
     def update_refusal(self, steps: int, *, fused: bool) -> str | None:
-        """Only if `fuses`: return why the optimizer's update is not compiled by itself for this many steps, or None."""
+        """If `fuses`, return why the optimizer's update is not compiled by itself for this many steps, or None."""
         raise NotImplementedError
 
 
@@ -121,7 +121,7 @@ class TrainingCourse:
 
     @contextlib.contextmanager
     def validation_scope(self) -> Iterator[None]:
-        """A context around a validation."""
+        """Prepare for a validation, which runs within the block."""
         self.reset()
         yield
 

@@ -105,7 +105,7 @@ class ServedTraining:
         return taken
 
     def _many_steps(self, number: Tensor, block: Nest) -> None:
-        """On a worker: take the steps of a stretch that no worker has taken yet."""
+        """On a worker, take the steps of a stretch that no worker has taken yet."""
         rows = tf.shape(next(leaf for leaf in keras.tree.flatten(block) if leaf is not None))[0]
         count = tf.cast((rows + self._batch - 1) // self._batch, tf.int64)
 

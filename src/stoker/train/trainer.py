@@ -211,7 +211,7 @@ class Trainer(TracedSteps):
 
     @property
     def parts_refusal(self) -> str | None:
-        """Why a batch cannot be cut into parts, or None."""
+        """The reason why a batch cannot be cut into parts, or None."""
         if not self.updates_last or type(self).minimize is not Trainer.minimize:
             return "a train_step or minimize of your own takes the batch as it is"
         losses = self.options.losses
@@ -289,7 +289,8 @@ class Trainer(TracedSteps):
         model, optimizer = self.model, next(iter(self.optimizers.values()))
         if model.compiled and model.optimizer is not optimizer:
             raise ArgumentError(
-                "the model was compiled with another optimizer: give the trainer model.optimizer, or do not compile it."
+                "the model was compiled with a different optimizer: give the trainer model.optimizer, "
+                "or do not compile it."
             )
         # Callbacks that change the rate look for the optimizer here.
         model.optimizer = optimizer
@@ -308,7 +309,7 @@ class Trainer(TracedSteps):
             )
         if self.options.on_spike is not None and self.options.on_spike.reorder and not ordered_by_us:
             raise ArgumentError(
-                "Spike(reorder=True) needs arrays and shuffle=True: a dataset's order is its own, so lower the rate."
+                "Spike(reorder=True) needs arrays and shuffle=True: a dataset has its own order, so lower the rate."
             )
 
     def _check(self) -> None:
@@ -325,5 +326,5 @@ class Trainer(TracedSteps):
 
 
 def _is_rows(x: Data) -> bool:
-    """Whether the data is arrays, rather than a pipeline that has its own order."""
+    """Return whether the data is arrays, rather than a pipeline that has its own order."""
     return not isinstance(x, tf.data.Dataset | keras.utils.PyDataset | Iterator)

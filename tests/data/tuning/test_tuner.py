@@ -133,7 +133,7 @@ def test_a_cache_that_does_not_fit_is_left_out() -> None:
     ds = tf.data.Dataset.range(1000).map(lambda n: tf.cond(n > 3, lambda: n, lambda: -n)).batch(8)
     _, report = changed(ds, memory=1000)
     assert CACHE not in made(report)
-    assert any("7.8 KiB do not fit into the 1000 B" in left.why for left in report.left)
+    assert any("7.8 KiB does not fit into the 1000 B" in left.why for left in report.left)
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_what_makes_a_comparison_doubtful_is_said() -> None:
     other = sample_record(versions={"tensorflow": "2.17.0"}, exit_code=130, id="later")
     notes = " ".join(compare([sample_record()], [other]).notes)
     assert "TensorFlow differs: 2.21.0 and 2.17.0" in notes
-    assert "did not end well: later" in notes
+    assert "did not end normally: later" in notes
     assert "kept no step times" in notes
 
 

@@ -334,7 +334,7 @@ def test_the_pipeline_is_blamed_where_it_is_slow(
         (("Prefetch", "Batch", "Shuffle", "TensorSlice"), "Shuffle", "gather whole batches", "cache"),
         (("Prefetch", "Batch", "Range"), "BatchV2", "gather", "cache"),
         (("Prefetch", "Batch", "ParallelMap", "Range"), "ParallelMapV2", "map whole batches", "already"),
-        (("Prefetch", "ParallelMap", "Batch", "Range"), "ParallelMapV2", "cache()", "behind batch()"),
+        (("Prefetch", "ParallelMap", "Batch", "Range"), "ParallelMapV2", "cache()", "after batch()"),
         (
             ("Batch", "Cache", "ParallelMap"),
             "MemoryCache::ParallelMapV2",

@@ -107,7 +107,7 @@ def test_a_step_whose_data_has_changed_is_refused(both: tuple[RecordedStep, Load
     loaded.before = [(handle, value + tf.ones_like(value)) for handle, value in before]
     finding = finding_at(Loop.train_step, "GradientTape", "eager-train-step")
     try:
-        with checking.variables_put_back(loaded), pytest.raises(CannotRebuildStep, match="other values"):
+        with checking.variables_put_back(loaded), pytest.raises(CannotRebuildStep, match="different values"):
             TRIALS["function-as-graph"](loaded, finding)
     finally:
         loaded.before = before
@@ -159,5 +159,5 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
         read_steps(tmp_path / "text.zip")
     with zipfile.ZipFile(tmp_path / "newer.zip", "w") as archive:
         archive.writestr("steps.json", '{"schema": 99, "steps": [], "sources": {}}')
-    with pytest.raises(RecordError, match="from another version of Stoker"):
+    with pytest.raises(RecordError, match="from a different version of Stoker"):
         read_steps(tmp_path / "newer.zip")

@@ -37,5 +37,5 @@ def test_a_name_is_found_and_changed(tmp_path: Path) -> None:
 def test_a_name_that_is_not_there_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "train.py"
     file.write_text("BATCH = 64\n")
-    with pytest.raises(UsageError, match="sets no SIZE at its top"):
+    with pytest.raises(UsageError, match="sets no SIZE at top level"):
         place_from_name("SIZE", str(file), [])

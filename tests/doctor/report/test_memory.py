@@ -34,7 +34,7 @@ def test_two_devices_have_a_line_each_and_a_higher_peak_is_mentioned() -> None:
     first, other = memory_lines(sample_record(memory_book=MemoryBook([book, second])))
     assert first.startswith("memory on /GPU:0: 11.2 GiB")
     assert other.startswith("memory on /GPU:1: 11.2 GiB")
-    assert other.endswith("The run's highest peak, 22.4 GiB, was in no recorded step")
+    assert other.endswith("The run's highest peak, 22.4 GiB, was outside the recorded steps")
 
 
 def test_the_table_keeps_lines_whole_on_a_narrow_terminal() -> None:
@@ -65,8 +65,8 @@ def test_when_memory_ran_out_the_report_begins_with_the_allocation() -> None:
     record = sample_record(memory_book=replace(book, failed=failed))
     assert failure_lines(record) == [
         "Out of memory on /GPU:0: no 784.0 MiB for float32[256,112,112,64] at train.py:48 (layer model/conv_stack).",
-        "The batch has 256 rows. At most 190 fit, by what the step had allocated until then.",
-        "What would save about how much: mixed precision (activations in 16 bits): 3.0 GiB.",
+        "The batch has 256 rows. At most 190 fit, judging by what the step had allocated until then.",
+        "Roughly what each change would save: mixed precision (activations in 16 bits): 3.0 GiB.",
     ]
     assert failure_lines(sample_record(memory_book=book)) == []
     stream = io.StringIO()
@@ -79,5 +79,5 @@ def test_when_memory_ran_out_the_report_begins_with_the_allocation() -> None:
 def test_a_run_without_a_book_says_why() -> None:
     assert "The program ran on the CPU" in " ".join(drawn(sample_record()).split())
     on_device = sample_record(device=Device("A GPU", "GPU", 1))
-    assert "the program ended before it had made a few" in " ".join(drawn(on_device).split())
+    assert "program ended before it had made a few steps" in " ".join(drawn(on_device).split())
     assert memory_lines(on_device) == []

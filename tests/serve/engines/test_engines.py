@@ -152,7 +152,7 @@ def test_an_operation_that_an_engine_lacks_is_named(tmp_path: Path, engine: str)
 
 
 def test_bad_engines_are_one_line(tmp_path: Path, pets: tuple[keras.Model, Path]) -> None:
-    with pytest.raises(ArgumentError, match="engine 'torch' is none of litert, onnx"):
+    with pytest.raises(ArgumentError, match="engine 'torch' is not one of litert, onnx"):
         stoker.export(pets[0], tmp_path / "bundle", engines=["torch"])
     bare = shutil.copytree(pets[1], tmp_path / "bare")
     reseal(bare, lambda description: description.pop("engines"))  # as an older export has it

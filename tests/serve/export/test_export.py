@@ -318,7 +318,7 @@ def test_a_layer_that_fails_is_named(tmp_path: Path) -> None:
 def test_a_model_that_mixes_rows_is_found_by_the_new_process(tmp_path: Path) -> None:
     line = refused(around(Rank()), tmp_path)
     assert "output 'output' is off by" in line
-    assert "asked for row 1 alone: an answer depends on the other rows of its batch" in line
+    assert "for row 1 alone: an answer depends on the other rows of its batch" in line
 
 
 def test_wrong_arguments_are_one_line(tmp_path: Path) -> None:

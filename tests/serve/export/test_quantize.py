@@ -120,7 +120,7 @@ def test_the_report_says_whether_it_is_quicker() -> None:
     }  # fmt: skip
     assert describe(report) == (
         "int8 (weights and activations): off by at most 0.0042 of an output's largest value (bound 0.01) on 100 "
-        "held-out rows; 100 KiB instead of 400 KiB; 1.50x for one row, 2.25x for 32, of float's speed on LiteRT"
+        "held-out rows; 100 KiB instead of 400 KiB; 1.50x for one row, 2.25x for 32, compared with float on LiteRT"
     )
     report["times_quicker"] = [0.9, 1.05]
     slow = describe(report)
@@ -186,8 +186,8 @@ def test_a_table_with_half_the_bits(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"quantize": "int4"}, "quantize='int4' is none of int8, float16"),
-        ({"quantize": "int8"}, r"int8 needs 20 real rows .*: calibrate= \(--calibrate FILE\)$"),
+        ({"quantize": "int4"}, "quantize='int4' is not one of int8, float16"),
+        ({"quantize": "int8"}, r"int8 needs 20 real rows .*: give calibrate= \(--calibrate FILE\)$"),
         ({"quantize": "int8", "calibrate": normal(19, 40)}, "int8 needs 20 real rows .*, got 19"),
         ({"quantize": "float16", "calibrate": normal(20, 40), "bound": 0.0}, "bound=0.0 must be more than 0"),
     ],

@@ -82,14 +82,14 @@ def test_examples_are_classified_and_regressed(served: tuple[App, list[str]]) ->
 @pytest.mark.parametrize(
     ("verb", "body", "line"),
     [
-        ("predict", {"instances": [[1.0]], "signature_name": "no"}, 'Serving signature key "no" not found; there are'),
+        ("predict", {"instances": [[1.0]], "signature_name": "no"}, 'Serving signature key "no" not found; the'),
         ("predict", {"instances": [["a"]]}, "'x': expected float32, got 'a'"),
         ("predict", {"instances": [{"z": 1}]}, "row 1 has no value for 'x'"),
         ("predict", {"signature_name": "count", "inputs": {"x": 1}}, "there is no input 'x'"),
         ("predict", {"inputs": 1.0, "instances": [1]}, 'either "instances" (rows) or "inputs"'),
         ("classify", {"examples": [{"x": 1.0}]}, "signature 'serving_default' does not classify"),
         ("regress", {"examples": [{"x": 1.0}], "signature_name": "classify"}, "does not regress"),
-        ("regress", {"examples": [{"x": [1.0, "a"]}], "signature_name": "regress"}, "'x' must be numbers or texts"),
+        ("regress", {"examples": [{"x": [1.0, "a"]}], "signature_name": "regress"}, "'x' must be numbers or strings"),
         ("regress", {"examples": [{"x": "a"}], "signature_name": "regress"}, "the model cannot take these inputs"),
     ],
 )  # fmt: skip
@@ -191,7 +191,7 @@ def test_trust(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="--require-signature accepts nothing else"):
         application({"half": saved}, public_key="ed25519:AAAA")
     _, said = application({"reader": save_reader(tmp_path / "reader")})
-    assert "reader: warning: it can reach outside the model, by ReadFile" in said
+    assert "reader: warning: it can reach outside the model, through ReadFile" in said
 
 
 def test_versions_by_number_policy_and_label(tmp_path: Path) -> None:

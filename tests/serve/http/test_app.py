@@ -187,7 +187,7 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
         (PREDICT, {"instances": [1]}, 400, "an instance must be an object with numbers float32 [4], width int32"),
         (PREDICT, {"instances": [{**ONE, "width": "x"}]}, 400, "'width': expected int32, got 'x'"),
         (PREDICT, {"instances": [{"numbers": [1], "width": 1}]}, 400, "'numbers': a row has shape [4], got [1]"),
-        (PREDICT, {"instances": [{**ONE, "more": 1}]}, 400, "row 1 has 'more', which is no input"),
+        (PREDICT, {"instances": [{**ONE, "more": 1}]}, 400, "row 1 has 'more', which is not an input"),
         (PREDICT, {"inputs": ONE}, 400, '"inputs" must hold rows'),
         (PREDICT, {"instances": [ONE], "signature_name": "x"}, 400, 'Serving signature key "x" not found'),
         (PREDICT, {"instances": [ONE] * 51}, 400, "51 rows are too many; the limit is 50"),

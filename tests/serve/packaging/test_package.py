@@ -262,7 +262,7 @@ def test_the_linter_has_nothing_to_say(made: Path, wheels: Path) -> None:
         (["wheels", "-o", "out"], "wheels is not a bundle: it has no bundle.json"),
         (["My_Pets", "-o", "wheels"], "wheels exists and is not a package; choose another path"),
         (["My_Pets", "-o", "out", "--name", "My Pets"], "--name 'My Pets': use at most 53 lowercase letters"),
-        (["My_Pets", "-o", "out", "--python", "2"], "--python '2' must be like 3.11"),
+        (["My_Pets", "-o", "out", "--python", "2"], "--python '2' must be a version such as 3.11"),
         (["My_Pets", "-o", "out", "--port", "0"], "--port 0 must be between 1 and 65535"),
         (["My_Pets", "-o", "out", "--wheelhouse", "none"], "there is no directory none"),
         (["My_Pets", "-o", "out", "--wheelhouse", "My_Pets"], "bundle.json is not a wheel"),

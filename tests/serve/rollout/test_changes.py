@@ -57,5 +57,5 @@ def test_what_cannot_be_compared_says_why() -> None:
         compare_answers({}, {"y": one})
     field = Field("y", "float32", (), "y")
     assert np.isnan(read_answers([field], {"y": [None]})["y"]).all()
-    with pytest.raises(IncomparableError, match="'y' has another type now"):
+    with pytest.raises(IncomparableError, match="'y' now has a different type"):
         read_answers([field], {"y": ["cat"]})

@@ -63,7 +63,7 @@ def test_the_same_bundle_answers_the_same(
 ) -> None:
     assert replay(recorded, pets[1]) == 0
     said = capsys.readouterr().out
-    assert f"{COUNT} requests with {2 * COUNT:,} rows asked again, first answered by version" in said
+    assert f"{COUNT} requests with {2 * COUNT:,} rows sent again, first answered by version" in said
     assert "1 request left out: too many values to be recorded" in said
     assert "\nsame: fewer than 1 % of rows change (0 % of rows changed in 700 requests;" in said
     assert "changed most" not in said
@@ -135,7 +135,7 @@ def test_bad_recordings_are_one_line(
         assert replay(*words) == 2
         assert line in capsys.readouterr().err
     assert replay(two, pets[1], "--model", "pets") == 0
-    assert "1 request with 2 rows asked again" in capsys.readouterr().out
+    assert "1 request with 2 rows sent again" in capsys.readouterr().out
 
 
 def test_values_come_back_as_they_were(tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_another_served_version_begins_anew(places: Path, tmp_path: Path) -> Non
         predict(app, 3)
         wait_until(lambda: candidate.test.requests == 3)
         assert candidate.test.changed == 0
-        assert "half shadow: version 2 answers now: starting anew" in said
+        assert "half shadow: version 2 answers now: starting over" in said
     finally:
         app.models.close()
 
@@ -289,7 +289,7 @@ def test_bad_options_are_one_line(places: Path, capsys: pytest.CaptureFixture[st
     for words, line in (
         ([f"a={old}", f"b={old}", "--shadow", new], "give NAME=PATH, where NAME is one of a, b"),
         ([old, "--shadow", f"other={new}"], "where NAME is one of model"),
-        ([old, "--shadow", new, "--shadow", new], "model has a candidate already"),
+        ([old, "--shadow", new, "--shadow", new], "model already has a candidate"),
         ([old, "--shadow", str(places / "none")], "there is no directory"),
         ([old, "--canary", "5%"], "--canary needs the new version"),
         ([old, "--shadow", new, "--canary", "60%"], "--canary 60%: at most 50%"),

@@ -103,7 +103,7 @@ def test_it_serves_the_list_of_models(server: ModelServer) -> None:
     status = json.loads(server.ask("/v1/models/half")[1])
     assert [one["version"] for one in status["model_version_status"]] == ["123"]
     assert b"# TYPE stoker_requests_total counter" in server.ask("/monitoring/metrics")[1]
-    assert any("without a meaning here: --enable_batching" in line for line in server.lines)
+    assert any("options that have no effect here: --enable_batching" in line for line in server.lines)
 
 
 def test_kserves_question_whether_it_is_alive(server: ModelServer) -> None:

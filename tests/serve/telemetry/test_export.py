@@ -251,18 +251,24 @@ def test_a_collector_that_fails_or_goes_away_is_said_once_and_stops_nothing(trac
 
     place = receiver.url
     wait_until(
-        lambda: lines(f"OpenTelemetry: no traces until {place} takes them: Failed to export spans batch")
+        lambda: lines(
+            f"OpenTelemetry: no traces are sent until {place} accepts them: Failed to export spans batch"
+        )
     )
-    wait_until(lambda: lines(f"OpenTelemetry: no metrics until {place} takes them: Failed to export metrics"))
+    wait_until(
+        lambda: lines(
+            f"OpenTelemetry: no metrics are sent until {place} accepts them: Failed to export metrics"
+        )
+    )
     seen = receiver.requests
     wait_until(lambda: lines("ready") and receiver.requests > seen)
     receiver.status = 200
-    wait_until(lambda: lines(f"{place} takes traces again") and lines(f"{place} takes metrics again"))
+    wait_until(lambda: lines(f"{place} accepts traces again") and lines(f"{place} accepts metrics again"))
     assert ask(server, PATH, asked, parent_of(300)) == 200
     wait_until(lambda: len(receiver.trace(f"{300:032x}")) == 4)
-    assert (server.said("no traces until"), server.said("no metrics until")) == (1, 1)
+    assert (server.said("no traces are sent until"), server.said("no metrics are sent until")) == (1, 1)
     receiver.close()
-    wait_until(lambda: lines("ready") and server.said("no traces until") == 2)
+    wait_until(lambda: lines("ready") and server.said("no traces are sent until") == 2)
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(HANGS_S) == 0
     assert not [line for line in server.lines if "Traceback" in line or "opentelemetry." in line]

@@ -136,5 +136,5 @@ def test_what_is_not_a_database_of_mlflows_is_one_line(tmp_path: Path) -> None:
     from stoker.errors import UsageError
 
     (tmp_path / "other.db").write_text("")
-    with pytest.raises(UsageError, match="is not a database of MLflow's"):
+    with pytest.raises(UsageError, match="is not an MLflow database"):
         list(importing.read_database(f"sqlite:///{tmp_path / 'other.db'}"))

@@ -197,7 +197,7 @@ def test_an_edited_run(store: Address, made: str, statement: str, part: str) -> 
     write_now(store, [LedgerMeasured(made, {"input": 2.0})])
     assert verify(store).problems == []
     (resealed,) = verify(store, mine).problems
-    assert resealed == f"run {made}: mine has seen it sealed (row 5); row 6 seals other content"
+    assert resealed == f"run {made}: mine has seen it sealed (row 5); row 6 seals different content"
 
 
 def test_dropped_changed_and_foreign_triggers(store: Address, made: str) -> None:

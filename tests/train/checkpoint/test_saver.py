@@ -216,7 +216,7 @@ def test_another_model_is_one_line_that_says_what_differs(tmp_path: Path) -> Non
     text = complaint({**variables(-1.0), "more": tf.Variable(-1.0), "most": tf.Variable(-1.0)})
     assert "more (float32[]) is not in the checkpoint (and 1 more)" in text
     text = complaint(variables(-1.0), "batch_size=64")
-    assert "belongs to a run with other arguments: same there, batch_size=64 here" in text
+    assert "belongs to a run with different arguments: same there, batch_size=64 here" in text
 
 
 def test_progress_is_known_before_there_is_a_model(tmp_path: Path) -> None:

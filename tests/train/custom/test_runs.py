@@ -119,7 +119,7 @@ def test_what_recovery_needs_is_asked_for(tmp_path: Path) -> None:
     )
     with pytest.raises(ArgumentError, match="goes back to a checkpoint"):
         fit(trainer, *plain.data())
-    with pytest.raises(ArgumentError, match="order is its own"):
+    with pytest.raises(ArgumentError, match="has its own order"):
         fit(trainer, *plain.data(), checkpoint=tmp_path)
     with pytest.raises(ArgumentError, match="same spike again"):
         stoker.Spike(rate=1)

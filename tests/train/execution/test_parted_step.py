@@ -217,7 +217,7 @@ def test_random_layers_draw_for_each_part_and_the_same_in_every_run() -> None:
 def test_xla_compiles_a_part() -> None:
     parted = _train(several_outputs, {"jit": "loop", "parts": PARTS})
     assert parted[1].plan.jit == "step"
-    assert "in parts XLA compiles what is computed of a part" in parted[1].plan.reasons
+    assert "with parts, XLA compiles the computation of a part" in parted[1].plan.reasons
     _compare(_train(several_outputs, {"jit": "none"}), parted)
 
 

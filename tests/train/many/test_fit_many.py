@@ -350,7 +350,7 @@ SHARED = keras.layers.Dense(6)
         (
             make,
             [{"width": 8}, {"width": 9}],
-            r"configs\[1\] makes another architecture than configs\[0\]: .*kernel",
+            r"configs\[1\] makes a different architecture from configs\[0\]: .*kernel",
         ),
         (with_layer(Drawing()), [{}, {}], "a keras.random.SeedGenerator"),
         (with_layer(Hidden()), [{}, {}], "RandomStandardNormal"),

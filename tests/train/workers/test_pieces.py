@@ -189,7 +189,7 @@ def test_a_port_that_is_in_use_is_named(tmp_path: Path) -> None:
         )
         outcome = run([sys.executable, "-c", program], tmp_path)
     assert outcome.code == 1
-    said = f"TF_CONFIG: this worker cannot listen at {address}: the port is in use by another process"
+    said = f"TF_CONFIG: this worker cannot listen on {address}: the port is in use by another process"
     assert outcome.stderr.splitlines()[-1].endswith(said)
 
 

@@ -43,7 +43,9 @@ class _SchedulerFlag(argparse.Action):
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Options come before the program; everything after it belongs to the program."""
-    parser.add_argument("-n", dest="size", metavar="N", help="workers: 4, or 2:8 for 2 to 8 (default: 1)")
+    parser.add_argument(
+        "-n", dest="size", metavar="N", help="the number of workers: 4, or 2:8 for 2 to 8 (default: 1)"
+    )
     parser.add_argument(
         "--scheduler",
         "--engine",
@@ -89,10 +91,10 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--max-restarts",
         metavar="N",
         default=str(default.max_restarts),
-        help=f"how often to restart after faults (default: {default.max_restarts})",
+        help=f"how many times to restart after faults (default: {default.max_restarts})",
     )
     for option, seconds, what in (
-        ("--heartbeat", default.heartbeat_s, "a worker that sends no heartbeat for this long is lost"),
+        ("--heartbeat", default.heartbeat_s, "the time without a heartbeat after which a worker is lost"),
         (
             "--start-deadline",
             default.start_s,

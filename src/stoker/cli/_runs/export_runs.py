@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Export the runs, and say what was written."""
     if not (args.mlflow or args.tensorboard or args.table):
-        raise UsageError("say where to: --mlflow URL, --tensorboard DIR or --table PATH")
+        raise UsageError("name a destination: --mlflow URL, --tensorboard DIR or --table PATH")
     with open_reader(read_store(args)) as reader:
         names = [reader.resolve(name) for name in args.run_ids]
         rows = reader.runs(*names)

@@ -19,7 +19,7 @@ from stoker.tracking.store.queries import open_reader
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the option that says which key signs the head."""
-    parser.add_argument("--sign", metavar="KEY", help="the file of the private key to sign it with")
+    parser.add_argument("--sign", metavar="KEY", help="sign it with the private key in this file")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -88,7 +88,7 @@ def _guess_start(run_id: str) -> float:
 
 
 def _spell_out_numbers(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace numbers that JSON cannot hold by words."""
+    """Replace numbers that JSON cannot hold with words."""
     return {
         name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
         for name, value in row.items()

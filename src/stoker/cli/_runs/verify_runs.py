@@ -36,7 +36,7 @@ def add_anchor(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Verify the store, and give the verdict as the exit code."""
     if args.key and not args.head:
-        raise UsageError("--key says who has signed the head: give --head FILE, too")
+        raise UsageError("--key says who signed the head: give --head FILE, too")
     store = read_store(args)
     anchor = Anchor(heads.read(args.head), args.head, args.key or "") if args.head else None
     found = verify(store, anchor)

@@ -58,7 +58,7 @@ def convert_for_batches(wrapper: StageFunction) -> Callable[..., Nest]:
 
 
 def has_exact_operations(wrapper: StageFunction) -> bool:
-    """Whether all operations of a function give the same bits for every shape."""
+    """Return whether all operations of a function give the same bits for every shape."""
     return all(
         is_exact_cast(tf.as_dtype(node.attr["SrcT"].type), tf.as_dtype(node.attr["DstT"].type))
         if node.op == "Cast"

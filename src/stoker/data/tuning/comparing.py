@@ -1,4 +1,4 @@
-"""Whether two pipelines give the same elements: the same bits in the same order in every epoch, and the same errors."""
+"""Check that two pipelines give the same elements: the same bits, order and errors in every epoch."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Effects:
 
     @property
     def why_not_pure(self) -> str | None:
-        """Why the result is not determined by the arguments alone; None if it is."""
+        """The reason why the arguments alone do not determine the result; None if they do."""
         if self.lasting:
             return f"it has effects of its own ({', '.join(sorted(set(self.lasting)))})"
         for holds, why in (
@@ -119,7 +119,7 @@ def _is_seeded(node: ProtoMessage) -> bool:
 
 
 def _is_immutable(handle: Tensor) -> bool:
-    """Whether a resource is a table that is filled only once, which only its Python object knows."""
+    """Return whether a resource is a table that is filled only once, which only its Python object knows."""
     for holder in gc.get_referrers(handle):
         owners = gc.get_referrers(holder) if isinstance(holder, dict) else [holder]
         if any(graphs.is_filled_once(owner) for owner in owners):

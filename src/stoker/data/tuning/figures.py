@@ -58,7 +58,7 @@ class LeftAlone:
 
 @dataclass
 class TuningReport:
-    """What `tune` did to a pipeline.
+    """The report of what `tune` did to a pipeline.
 
     Attributes:
         before: elements per second of the original pipeline; None if it could not be measured.
@@ -88,7 +88,7 @@ class TuningReport:
 
     @property
     def gain(self) -> float:
-        """How many times as fast the pipeline has become."""
+        """The speed-up of the pipeline, as a factor."""
         return self.after / self.before if self.before and self.after else 1.0
 
     def as_json(self) -> dict[str, Any]:

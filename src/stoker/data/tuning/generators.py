@@ -60,7 +60,10 @@ def _cells(function: Callable[..., Nest] | None) -> Mapping[str, Any]:
 
 
 def does_start_anew(found: GeneratorSource) -> bool:
-    """Whether each call of the generator starts again; one that returns the same iterator can be read only once."""
+    """Return whether each call of the generator starts again.
+
+    A generator that returns the same iterator each time can be read only once.
+    """
     args = [arg.numpy() for arg in found.args]
     first, second = iter(found.generator(*args)), iter(found.generator(*args))
     return first is not second
@@ -74,7 +77,7 @@ def make_plain(found: GeneratorSource) -> Dataset:
 
 
 def is_chunked(found: GeneratorSource) -> bool:
-    """Whether this is a generator of chunks that this module made."""
+    """Return whether this is a generator of chunks that this module made."""
     return getattr(found.generator, "__qualname__", "").startswith(f"{_dataset.__qualname__}.")
 
 
@@ -202,7 +205,7 @@ class _Component:
 
 
 def _make_fit_test(dtype: np.dtype[np.generic]) -> Callable[[_Given], bool]:
-    """Return a test for scalars that NumPy converts in a list as it does alone, without failing."""
+    """Return a test for scalars that NumPy converts in a list just as it does alone."""
     if dtype.kind == "f":
         return lambda value: type(value) is float
     if dtype.kind in "iu":

@@ -54,9 +54,9 @@ class Race:
         return statistics.median(map(rate, self.rounds)) if self.rounds else None
 
     def is_faster(self, gain: float) -> bool:
-        """Whether the second pipeline is this much faster, beyond noise.
+        """Return whether the second pipeline is this much faster, beyond noise.
 
-        It is if it is faster beyond doubt; or if it is faster in every round, by that much in the median, and not just
+        That means: it is faster beyond doubt, or it is faster in every round, by that much in the median, and not just
         by keeping more cores busy.
         """
         ratios = [other.per_s / one.per_s for one, other in self.rounds]
@@ -69,11 +69,11 @@ class Race:
 
 @dataclass(frozen=True)
 class Timing:
-    """How long and how often to time.
+    """Settings for timing a pipeline.
 
     Attributes:
         seconds: the seconds per round of one pipeline.
-        rounds: how often the two pipelines are timed in turn.
+        rounds: how many times the two pipelines are timed in turn.
         gain: how much faster the new pipeline must be.
         step: what the consumer does with an element; None takes the next one at once.
     """

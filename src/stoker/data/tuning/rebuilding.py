@@ -140,7 +140,7 @@ def _check_source(stage: Dataset) -> None:
 
 
 def _is_counter(stage: Dataset) -> bool:
-    """Whether this is the source of numbers that `enumerate` zips with its input."""
+    """Return whether this is the source of numbers that `enumerate` zips with its input."""
     if stages.kind(stage) != "Variant" or stage.element_spec != tf.TensorSpec([], tf.int64):
         return False
     # Such a source counts without end. This is checked first, as the graph of any other source might be large.

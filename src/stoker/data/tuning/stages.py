@@ -54,7 +54,7 @@ def list_stages(dataset: Dataset) -> Iterator[Dataset]:
 
 
 def is_generator(dataset: Dataset) -> bool:
-    """Whether this stage is the `flat_map` that `from_generator` makes."""
+    """Return whether this stage is the `flat_map` that `from_generator` makes."""
     if kind(dataset) != "FlatMap":
         return False
     function = datasets.python_function(datasets.map_function(dataset))
@@ -123,11 +123,11 @@ def describe(dataset: Dataset) -> str:
 
 
 def is_dense(dataset: Dataset) -> bool:
-    """Whether every component of an element is a dense tensor."""
+    """Return whether every component of an element is a dense tensor."""
     return all(isinstance(spec, tf.TensorSpec) for spec in nest.flatten(dataset.element_spec))
 
 
 def is_static(dataset: Dataset) -> bool:
-    """Whether every component of an element is a dense tensor of a known shape."""
+    """Return whether every component of an element is a dense tensor of a known shape."""
     specs = nest.flatten(dataset.element_spec)
     return is_dense(dataset) and all(spec.shape.is_fully_defined() for spec in specs)

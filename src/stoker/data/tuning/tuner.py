@@ -225,7 +225,7 @@ def _difference(change: PipelineChange, pipeline: Dataset | None, elements: int,
 
 
 def _repeats_itself(pipeline: Dataset, elements: int) -> bool:
-    """Whether two runs of the pipeline give the same elements, so that another pipeline can be compared with it."""
+    """Return whether two runs of the pipeline give the same elements, so that others can be compared with it."""
     all_effects = [
         effects.find_effects(f) for stage in stages.list_stages(pipeline) for f in stages.functions(stage)
     ]

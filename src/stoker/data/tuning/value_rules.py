@@ -28,7 +28,10 @@ _UNARY_ORDERED, _BINARY_ORDERED = ["Relu", "Relu6", "Sign"], ["Maximum", "Minimu
 
 
 def is_exact_cast(source: DType, target: DType) -> bool:
-    """Whether a cast is defined for every value. For a float that does not fit, the result depends on the length."""
+    """Return whether a cast is defined for every value.
+
+    For a float that does not fit, the result depends on the length.
+    """
     return not (source.is_floating and target.is_integer and target not in (tf.int32, tf.int64))
 
 

@@ -1,4 +1,4 @@
-"""What Stoker's trainer tells the probes about its work, so that they need not detect it.
+"""The events that Stoker's trainer announces to the probes, so that they need not detect its work.
 
     with announced.region(announced.LOOP, batch_size=32):
         ...
@@ -29,7 +29,7 @@ _listeners: dict[str, list[Listener]] = {}
 
 
 def listen(what: str, listener: Listener) -> Callable[[], None]:
-    """Enter the listener's context around every region of this name; return a function that stops the listening."""
+    """Enter the listener's context around every region of this name; return a function that stops listening."""
     _listeners.setdefault(what, []).append(listener)
     return lambda: _listeners[what].remove(listener)
 

@@ -35,7 +35,7 @@ class Replacement:
         self._is_in = False
 
     def put_in(self) -> None:
-        """Replace the attribute by the wrapper, which is made anew if the attribute's value has changed since."""
+        """Replace the attribute with the wrapper, which is made again if the attribute's value has changed since."""
         if self._is_in:
             return
         own = vars(self._owner).get(self._name, _MISSING)

@@ -1,4 +1,4 @@
-"""Which files are the user's own, and which line in them a call came from.
+"""Find out which files are the user's own, and which line in them a call came from.
 
 A site is never in TensorFlow, Keras, NumPy, the standard library, site-packages or Stoker. The exception is a
 program that itself lives in site-packages (`stoker run -m package.module`): then its package is the user's.

@@ -34,5 +34,5 @@ def _chains(dataset: Dataset) -> Iterator[Dataset]:
 
 
 def is_random(stage: ChainStage) -> bool:
-    """Whether a stage's function draws random numbers."""
+    """Return whether a stage's function draws random numbers."""
     return any(effect == "+random" or _RANDOM.match(effect) for effect in stage.effects)

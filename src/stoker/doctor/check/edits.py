@@ -29,7 +29,7 @@ def insert_line(module: SourceModule, line: int, text: str) -> Edit:
 
 
 def replace_node(module: SourceModule, node: ast.AST, text: str) -> Edit:
-    """Replace a node by text."""
+    """Replace a node with text."""
     line, column = place(module, node)
     end_line, end_column = place(module, node, end=True)
     return Edit(line, column, end_line, end_column, text)
@@ -88,7 +88,7 @@ def remove_argument(module: SourceModule, call: ast.Call, gone: ast.keyword) -> 
 
 
 def _is_alone_on_lines(module: SourceModule, argument: ast.keyword) -> bool:
-    """Whether an argument's lines hold nothing else except its comma and a comment."""
+    """Return whether an argument's lines hold nothing else except its comma and a comment."""
     line, column = place(module, argument)
     end_line, end_column = place(module, argument, end=True)
     behind = module.lines[end_line - 1][end_column:].strip().removeprefix(",").strip()
@@ -155,7 +155,7 @@ def autotune(module: SourceModule, node: ast.AST) -> str | None:
 
 
 def _is_visible(module: SourceModule, node: ast.AST, name: str) -> bool:
-    """Whether a name of the file's top level is bound above this node, once or by imports, and nowhere else."""
+    """Return whether a name of the file's top level is bound above this node, once or by imports, and nowhere else."""
     bound = bindings(module.tree, name)
     first = min((int(getattr(child, "lineno", 0)) for child in bound), default=0)
     same = len(bound) == 1 or all(isinstance(child, ast.alias) for child in bound)

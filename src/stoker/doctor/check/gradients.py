@@ -62,7 +62,7 @@ def bound_name(module: SourceModule, value: ast.AST) -> str | None:
 
 
 def _is_gradient_of(module: SourceModule, function: ast.AST, gradients: ast.expr, scaled: ast.Call) -> bool:
-    """Whether `gradients` is `tape.gradient(scaled, ...)`, or a name for it."""
+    """Return whether `gradients` is `tape.gradient(scaled, ...)`, or a name for it."""
     loss = bound_name(module, scaled)
     if loss is None:
         return False
@@ -86,7 +86,7 @@ def _is_gradient_of(module: SourceModule, function: ast.AST, gradients: ast.expr
 
 
 def _is_only_applied(module: SourceModule, function: ast.AST, unscaled: ast.Call, optimizer: str) -> bool:
-    """Whether the unscaled gradients are used exactly once, by this optimizer's `apply_gradients`."""
+    """Return whether the unscaled gradients are used exactly once, by this optimizer's `apply_gradients`."""
     name = bound_name(module, unscaled)
     if name is None:
         return _is_applied(module, unscaled, optimizer)

@@ -1,4 +1,4 @@
-"""Convert an array once, before the loop: where this is possible, and where it certainly keeps the results."""
+"""Convert an array once, before the loop: where that is possible, and where it cannot change the results."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _is_only_read(module: SourceModule, loop: ast.AST, name: str) -> bool:
 
 
 def _is_harmless(module: SourceModule, node: ast.Name) -> bool:
-    """Whether this use can only read: a conversion, an element, a shape, a length."""
+    """Return whether this use can only read: a conversion, an element, a shape, a length."""
     parent = module.parents[node]
     if isinstance(parent, ast.Subscript):
         return isinstance(parent.ctx, ast.Load) and parent.value is node
@@ -111,13 +111,13 @@ def _is_harmless(module: SourceModule, node: ast.Name) -> bool:
 
 
 def _is_library_name(module: SourceModule, node: ast.expr) -> bool:
-    """Whether an expression is a library's name, such as `tf.float32`, which no loop changes."""
+    """Return whether an expression is a library's name, such as `tf.float32`, which no loop changes."""
     root = dotted_name(node).split(".", 1)[0]
     return isinstance(node, ast.Attribute) and isinstance(module.scope.names.get(root), Api)
 
 
 def _is_alone(module: SourceModule, call: ast.Call, name: str) -> bool:
-    """Whether this name is the only reference to the array: made once, never renamed, never passed on."""
+    """Return whether this name is the only reference to the array: made once, never renamed, never passed on."""
     if _LOOKS_UP.search(module.text):
         return False
     function = module.find_enclosing(call, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -135,7 +135,7 @@ def _is_alone(module: SourceModule, call: ast.Call, name: str) -> bool:
 
 
 def _is_fresh(module: SourceModule, value: ast.expr) -> bool:
-    """Whether an expression makes an array that shares its memory with no other."""
+    """Return whether an expression makes an array that shares its memory with no other."""
     if isinstance(value, ast.BinOp):
         return True
     if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
@@ -150,7 +150,7 @@ def _is_fresh(module: SourceModule, value: ast.expr) -> bool:
 
 
 def _gives_nothing_away(module: SourceModule, node: ast.Name) -> bool:
-    """Whether this use creates no other reference to the array or to a view of it."""
+    """Return whether this use creates no other reference to the array or to a view of it."""
     parent = module.parents[node]
     if isinstance(parent, ast.Subscript):
         around = module.parents[parent]

@@ -1,4 +1,4 @@
-"""What the rules on training practice need to know of a model: last layer, activation, scaling of the input."""
+"""Facts about a model for the rules on training practice: last layer, activation, scaling of the input."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def units(layer: Thing) -> int | None:
 
 
 def scales_input(model: Value) -> bool:
-    """Whether the model normalises its own input. Unknown models get the benefit of the doubt."""
+    """Return whether the model normalises its own input. Unknown models get the benefit of the doubt."""
     if not isinstance(model, Thing) or model.type != "model":
         return True
     layers = model.about.get("layer_list")

@@ -55,11 +55,11 @@ class Comparison:
     failed: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def is_slower_than(self, limit: float) -> bool:
-        """Whether B is certainly slower by more than this share: the whole interval says so."""
+        """Return whether B is certainly slower by more than this share: the whole interval says so."""
         return self.high < -limit
 
     def may_be_slower_than(self, limit: float) -> bool:
-        """Whether B looks slower by more than this share, though part of the interval says otherwise."""
+        """Return whether B looks slower by more than this share, though part of the interval says otherwise."""
         return self.change < -limit <= self.high
 
     def runs_to_judge(self, limit: float) -> int | None:
@@ -175,7 +175,7 @@ def _warnings(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
         if record.state == "running" or (record.exit_code and record.exit_code in _INTERRUPTED)
     ]
     if ended:
-        found.append(f"did not end well: {', '.join(ended)}")
+        found.append(f"did not end normally: {', '.join(ended)}")
     return found
 
 

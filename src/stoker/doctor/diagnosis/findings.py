@@ -1,4 +1,4 @@
-"""What every stall's detector found, as findings with their source lines, costliest first."""
+"""The findings of every stall's detector, with their source lines, costliest first."""
 
 from __future__ import annotations
 

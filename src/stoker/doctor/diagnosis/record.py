@@ -25,7 +25,7 @@ _OWNERS_WITH_SOURCE = 40
 
 @dataclass(frozen=True)
 class RunFacts:
-    """What is known about a run before it starts."""
+    """The facts that are known about a run before it starts."""
 
     id: str
     program: str

@@ -67,7 +67,7 @@ def _window(m: Measurements, window: Window, sites: _Sites) -> TimelineWindow:
 
 
 def _device(spans: list[Span], sites: _Sites, origin: int) -> list[SpanRow]:
-    """Return when a device beside the host was busy: from the first launch to the read that waited for it."""
+    """Return when a device alongside the host was busy: from the first launch to the read that waited for it."""
     rows = []
     first: Span | None = None
     for span in spans:

@@ -1,4 +1,4 @@
-"""A starved step: its compiled calls on a batch that is ready, while nothing makes the next batch beside them."""
+"""A starved step: its compiled calls on a batch that is ready, while nothing else makes the next batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a rebuilt step computes the same as the recorded one; and setting and restoring the variables."""
+"""Check that a rebuilt step computes the same as the recorded one; set and restore the variables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def set_variables(state: State) -> None:
 
 @contextmanager
 def variables_put_back(step: RecordedStep) -> Iterator[None]:
-    """Restore the step's variables afterwards to their present values, whatever happens inside."""
+    """Restore the step's variables to their present values after the block, whatever happens in it."""
     current = read_variables(step.handles())
     try:
         yield
@@ -70,7 +70,7 @@ def check_rebuilt(step: RecordedStep, ops: Sequence[RecordedOp], rebuilt: Rebuil
     given = rebuilt()
     for number, tensor in zip(rebuilt.outputs, given, strict=True):
         if not is_same(step.values[number], tensor):
-            raise CannotRebuildStep("the rebuilt step gives other values")
+            raise CannotRebuildStep("the rebuilt step gives different values")
     written = _written_only_by(step, ops)
     off = total = 0
     current = read_variables(handle for handle, _ in step.after)
@@ -79,7 +79,7 @@ def check_rebuilt(step: RecordedStep, ops: Sequence[RecordedOp], rebuilt: Rebuil
             total += int(expected.shape.num_elements())
             off += count_differing(expected, now)
     if off > total * _MOST_OFF:
-        raise CannotRebuildStep("the rebuilt step updates the variables otherwise")
+        raise CannotRebuildStep("the rebuilt step updates the variables differently")
 
 
 def _run_earlier_ops(step: RecordedStep, ops: Sequence[RecordedOp]) -> None:
@@ -130,7 +130,7 @@ def _written_only_by(step: RecordedStep, ops: Sequence[RecordedOp]) -> set[int]:
 
 
 def is_same(expected: Tensor, given: Tensor) -> bool:
-    """Whether two tensors are the same except for rounding."""
+    """Return whether two tensors are the same except for rounding."""
     if expected.dtype != given.dtype or expected.shape != given.shape:
         return False
     return count_differing(expected, given) == 0

@@ -33,7 +33,7 @@ def compile_call(step: RecordedStep, call: RecordedOp, name: str, inputs: Sequen
 
 
 def check_call(step: RecordedStep, call: RecordedOp, rebuilt: Rebuilt) -> None:
-    """Check that a call can be repeated and gives the same again. Random results cannot be checked.
+    """Check that a call can be repeated and gives the same result again. Random results cannot be checked.
 
     Raises:
         CannotRebuildStep: the call cannot be repeated, or gives something else.

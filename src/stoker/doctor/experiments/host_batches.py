@@ -91,7 +91,7 @@ def _gaps(step: RecordedStep, feeds: Sequence[RecordedFeed]) -> frozenset[int]:
 
 
 def _depends_on_reads(step: RecordedStep, feeds: Sequence[RecordedFeed]) -> bool:
-    """Whether the fed data is made from something that the loop reads from tensors, as far as the source shows."""
+    """Return whether the fed data is made from what the loop reads from tensors, as far as the source shows."""
     reads = {frame for event in step.events if isinstance(event, RecordedRead) for frame in event.stack}
     return any(_is_made_of(feed.stack, reads) for feed in feeds)
 

@@ -33,7 +33,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM)
 class ExperimentTerms:
     """The terms on which experiments run."""
 
-    # How long the experiments may take at most; None for the usual time of such a run.
+    # How long the experiments may take at most; None for the default time of such a run.
     seconds: float | None = None
     # Tells the user that experiments run, and for how long at most; None for silence.
     say: Callable[[float], None] | None = None
@@ -82,7 +82,7 @@ def _share_of_time(waiting: Sequence[tuple[Finding, str]]) -> float:
 
 
 def _with_containers(rows: list[ExperimentRow], replaced: Sequence[frozenset[int]]) -> list[ExperimentRow]:
-    """Return the rows, each with the rows that replace the same ops and more."""
+    """Return each row with the names of the rows that replace the same ops and more."""
     return [
         dataclasses.replace(
             row,

@@ -1,4 +1,4 @@
-"""When each op of a step began and ended, in steps that run at their own speed, and so which ops take the time.
+"""Mark when each op begins and ends in steps that run at their own speed, and so see which ops take the time.
 
 Recording slows a step down, but shows who each op belongs to. Marking does not slow a step down, and the ops come in
 the same order. Together they show how much of a step belongs to a function or to a line.
@@ -154,7 +154,7 @@ class Marking(Patches):
 
 
 def is_marked_tick(tick: int, recorded_at: int) -> bool:
-    """Whether to mark the step after this tick, if the last recording ended at tick `recorded_at`."""
+    """Return whether to mark the step after this tick, if the last recording ended at tick `recorded_at`."""
     if tick - recorded_at < _FIRST_MARKS:
         return True
     return tick >= _DOUBLED_FROM and tick - (1 << (tick.bit_length() - 1)) < _MORE_MARKS

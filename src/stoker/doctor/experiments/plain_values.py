@@ -13,7 +13,7 @@ class NotPlain(Exception):
 
 
 def is_json(value: object) -> bool:
-    """Whether JSON can hold the value; a tuple comes back as a list."""
+    """Return whether JSON can hold the value; a tuple comes back as a list."""
     if isinstance(value, (list, tuple)):
         return all(map(is_json, value))
     return value is None or isinstance(value, (bool, int, float, str))

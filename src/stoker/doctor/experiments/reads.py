@@ -1,4 +1,4 @@
-"""Reads in the loop: what a line computes only to read it goes away with the read."""
+"""Reads in the loop: whatever a line computes only to be read goes away with the read."""
 
 from __future__ import annotations
 

@@ -55,12 +55,12 @@ class CannotRebuildStep(Exception):
 
 
 def is_input(op: RecordedOp) -> bool:
-    """Whether the op takes the next element of a dataset."""
+    """Return whether the op takes the next element of a dataset."""
     return op.name in _INPUT
 
 
 def is_random(op: RecordedOp) -> bool:
-    """Whether the op gives another result each time."""
+    """Return whether the op gives a different result each time."""
     return op.name in _RANDOM
 
 
@@ -86,7 +86,7 @@ def list_repeatable(step: RecordedStep, ops: Sequence[RecordedOp]) -> list[Recor
 
 
 def holds_random_op(op: RecordedOp, functions: dict[str, ProtoMessage]) -> bool:
-    """Whether an op, or an op in its compiled function, gives another result each time."""
+    """Return whether an op, or an op in its compiled function, gives a different result each time."""
     return any(name in _RANDOM for name in _ops_inside(op, functions))
 
 

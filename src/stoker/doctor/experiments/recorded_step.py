@@ -115,7 +115,7 @@ class RecordedStep:
 
 
 def is_handle(tensor: Tensor) -> bool:
-    """Whether a tensor is a handle, not data."""
+    """Return whether a tensor is a handle, not data."""
     return tensor.dtype.name in ("resource", "variant")
 
 
@@ -130,7 +130,7 @@ def read_variables(handles: Iterable[Tensor]) -> list[tuple[Tensor, Tensor]]:
     """Return the variables among these resources, each with its value."""
     found = []
     for handle in handles:
-        dtype = recorded_ops.variable_type(handle)
+        dtype = recorded_ops.variable_dtype(handle)
         if dtype is not None:
             (value,) = recorded_ops.run_op("ReadVariableOp", [handle], ("dtype", dtype), 1)
             found.append((handle, value))

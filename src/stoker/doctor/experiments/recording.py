@@ -82,7 +82,7 @@ class StepRecorder:
             self._fail(error)
 
     def is_recording(self) -> bool:
-        """Whether a step is being recorded or marked: the patches for that lie on top of the probes' patches."""
+        """Return whether a step is being recorded or marked: the patches for that lie on top of the probes' patches."""
         return self._current is not None or self._marking is not None
 
     def _is_reported(self, count: StepCount) -> bool:
@@ -287,7 +287,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _held_outside(step: RecordedStep) -> frozenset[int]:
-    """Return the numbers of the step's tensors that somebody holds beside the recording."""
+    """Return the numbers of the step's tensors that something besides the recording holds."""
     # Two references are our own: the one in the list of all values, and the argument of `getrefcount`.
     ours, values = 2, step.values
     return frozenset(number for number in range(len(values)) if sys.getrefcount(values[number]) > ours)

@@ -75,13 +75,13 @@ def read_steps(path: Path) -> list[LoadedStep]:
     """Read steps, with new variables in place of the program's.
 
     Raises:
-        RecordError: the file does not exist, is damaged, or is from another version of Stoker.
+        RecordError: the file does not exist, is damaged, or is from a different version of Stoker.
     """
     try:
         with zipfile.ZipFile(path) as archive:
             contents = json.loads(archive.read(_CONTENTS))
             if contents["schema"] != _SCHEMA:
-                raise RecordError(f"{path} is from another version of Stoker: run the program again")
+                raise RecordError(f"{path} is from a different version of Stoker: run the program again")
             steps = [_StepReader(step, archive).step() for step in contents["steps"]]
     except FileNotFoundError:
         raise RecordError(f"no step was kept at {path}") from None

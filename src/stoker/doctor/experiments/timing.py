@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from stoker import clock
-from stoker.doctor.probes.parts.steps import usable_cores
-from stoker.processors import ProcessorUse
+from stoker.processors import ProcessorUse, usable_cores
 
 # A stretch shorter than this is mostly noise; a longer one shows nothing more.
 _LEAST_STRETCH_S = 0.04

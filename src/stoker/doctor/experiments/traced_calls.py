@@ -52,7 +52,7 @@ def _last_call(step: RecordedStep, function: str) -> RecordedOp:
 
 
 def _is_graph_of(name: str, function: str) -> bool:
-    """Whether a compiled function was traced from a Python function of this name."""
+    """Return whether a compiled function was traced from a Python function of this name."""
     return re.fullmatch(rf"__(inference|forward)_{re.escape(function)}_\d+", name) is not None
 
 
@@ -74,7 +74,7 @@ def _call_of_mean_size(step: RecordedStep, call: RecordedOp, function: str) -> R
 
 
 def _takes_the_same(definition: ProtoMessage, recorded: ProtoMessage) -> bool:
-    """Whether two graphs take inputs of the same names and types. Then only the shapes can differ."""
+    """Return whether two graphs take inputs of the same names and types. Then only the shapes can differ."""
     one, other = (
         [(argument.name, argument.type) for argument in made.signature.input_arg]
         for made in (definition, recorded)

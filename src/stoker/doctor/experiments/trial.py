@@ -1,4 +1,4 @@
-"""What a trial is: two ways to do the same part of a step; and which recorded events belong to a finding."""
+"""A trial: two ways to do the same part of a step; and which recorded events belong to a finding."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ class RepairTrial:
 
 
 def is_at(stack: Sequence[SiteKey], finding: Finding) -> bool:
-    """Whether the finding's line is on a stack."""
+    """Return whether the finding's line is on a stack."""
     place = (finding.file, finding.line, finding.function)
     return any((shown_path(file), line, function) == place for file, line, function in stack)
 
 
 def is_of_line(stack: Sequence[SiteKey], finding: Finding) -> bool:
-    """Whether the innermost line of a stack is the finding's. A comprehension is part of the line that it is on."""
+    """Return whether the innermost line of a stack is the finding's.
+
+    A comprehension is part of the line that it is on.
+    """
     inside = list(
         itertools.takewhile(lambda frame: frame[2].startswith("<") and frame[2] != "<module>", stack)
     )
@@ -47,13 +50,13 @@ def is_of_line(stack: Sequence[SiteKey], finding: Finding) -> bool:
 
 
 def is_in_function(stack: Sequence[SiteKey], finding: Finding) -> bool:
-    """Whether the finding's function is on a stack."""
+    """Return whether the finding's function is on a stack."""
     place = (finding.file, finding.function)
     return any((shown_path(file), function) == place for file, _, function in stack)
 
 
 def is_in_loop_of(stack: Sequence[SiteKey], finding: Finding) -> bool:
-    """Whether a stack is at the finding's line, or at another line of the code that holds the finding's loop."""
+    """Return whether a stack is at the finding's line, or at another line of the code that holds the finding's loop."""
     if is_at(stack, finding):
         return True
     return bool(stack) and (shown_path(stack[0][0]), stack[0][2]) == (finding.file, finding.function)

@@ -124,7 +124,7 @@ BOUNDING = frozenset({"calls-alone"})
 
 
 def best_step(steps: Sequence[RecordedStep], finding: Finding) -> RecordedStep | None:
-    """Return the recorded step in which most happens on behalf of the finding."""
+    """Return the recorded step with the most ops and feeds at the finding's line."""
 
     def count(step: RecordedStep) -> tuple[int, int]:
         stacks = [op.stack for op in step.ops()]

@@ -1,4 +1,4 @@
-"""Apply edits to a text. They never overlap, they keep its line ends, and the result always parses."""
+"""Apply edits to a text. They never overlap, they keep its line endings, and the result always parses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def apply(text: str, fixes: Sequence[Fix], valid: Callable[[str], bool]) -> tupl
 
 
 def parses(text: str) -> bool:
-    """Whether a text is valid Python."""
+    """Return whether a text is valid Python."""
     try:
         ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -71,7 +71,7 @@ def _repairs(before: Repairs, record: Record, row: VerifiedRow) -> Repairs:
 
 
 def _is_repaired(finding: Finding, record: Record, changes: Sequence[FileChange]) -> bool:
-    """Whether the fixed problems include this finding of the run."""
+    """Return whether the fixed problems include this finding of the run."""
     path = os.path.abspath(finding.file)
     fixed = [
         problem

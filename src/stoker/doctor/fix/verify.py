@@ -49,7 +49,7 @@ class FixOutcome:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the program compares before and after."""
+    """The comparison of the program before and after."""
 
     same: bool
     speedup: float

@@ -61,7 +61,7 @@ class Allocator:
         return found
 
     def free(self, address: int) -> None:
-        """Free a piece, and join it with the free pieces beside it."""
+        """Free a piece, and join it with adjacent free pieces."""
         self._used.discard(address)
         self.in_use -= self._sizes[address]
         following, before = self._next[address], self._previous[address]

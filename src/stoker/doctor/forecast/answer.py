@@ -41,7 +41,7 @@ class MeasuredBatch:
 
 @dataclass(frozen=True)
 class ChangedNeed:
-    """What the program needs with a change: bytes at the peak at the given batch, and the largest batch that fits."""
+    """The memory needed with a change: bytes at the peak of the given batch, and the largest batch that fits."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Where a program sets its batch, given by name: an option of its command line, or a name at the top of its file."""
+"""The place where a program sets its batch, given by name: an option, or a name at the top of its file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def place_from_name(name: str, program: str, arguments: list[str]) -> BatchPlace
                 line=statement.lineno,
             )
     raise UsageError(
-        f"{program} sets no {name} at its top: --batch-arg takes such a name, or an option like --batch"
+        f"{program} sets no {name} at top level: --batch-arg takes such a name, or an option like --batch"
     )
 
 

@@ -38,14 +38,14 @@ def use_mixed_precision() -> None:
 
 
 def use_sgd() -> None:
-    """Replace the program's optimizer by SGD without momentum."""
+    """Replace the program's optimizer with SGD without momentum."""
     import keras
 
     _replace_optimizers(lambda optimizer: _turn_into(optimizer, keras.optimizers.SGD))
 
 
 def use_adafactor() -> None:
-    """Replace the program's optimizer by Adafactor."""
+    """Replace the program's optimizer with Adafactor."""
     import keras
 
     _replace_optimizers(lambda optimizer: _turn_into(optimizer, keras.optimizers.Adafactor))

@@ -61,7 +61,7 @@ def fit_curve(points: Points) -> Curve:
 
 @dataclass(frozen=True)
 class OwnerShare:
-    """What an owner holds at a peak, and by how much that grows with each additional row."""
+    """The bytes that an owner holds at a peak, and how much they grow with each additional row."""
 
     owner: TracedOwner
     bytes: int
@@ -82,7 +82,7 @@ class _Order:
         return replay(self.trace.moves, self.sizes_at(rows), limit, grows)
 
     def count_tensors(self, rows: int) -> int:
-        """Return the most bytes that tensors occupy at once."""
+        """Return the largest number of bytes that tensors occupy at once."""
         sizes = self.sizes_at(rows)
         held = highest = 0
         for move in self.trace.moves:
@@ -116,11 +116,11 @@ class ScalingStep:
         return self._play_middle(rows, grows)[1].peak_bytes
 
     def tensors_at(self, rows: int) -> int:
-        """Return the most bytes that tensors occupy at once at a batch, in the order with the median peak."""
+        """Return the largest number of bytes in tensors at once at a batch, in the order with the median peak."""
         return self._play_middle(rows, False)[0].count_tensors(rows)
 
     def fits(self, rows: int, limit: int, grows: bool = False) -> bool:
-        """Whether a batch fits into the limit in most of the orders."""
+        """Return whether a batch fits into the limit in most of the orders."""
         played = [order.play(rows, limit, grows) is not None for order in self._orders]
         return 2 * sum(played) > len(played)
 

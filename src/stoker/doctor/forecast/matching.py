@@ -39,7 +39,7 @@ def _keys(
 
 
 def _sizes_in_all(traces: Sequence[StepTrace]) -> dict[AllocationName, Counter[int]]:
-    """Return, for each name, the sizes that every trace has, and how often."""
+    """Return, for each name, the sizes that every trace has, and how many times."""
     tables = [_sizes_by_name(trace.allocations) for trace in traces]
     names = {name for table in tables for name in table}
     return {

@@ -34,7 +34,7 @@ class TracedOwner(NamedTuple):
 
 @dataclass(frozen=True)
 class StepTrace:
-    """What happened on the device from the start of the program to the end of its first steps."""
+    """Everything that happened on the device from the start of the program to the end of its first steps."""
 
     rows: int
     # The highest peak, as TensorFlow counted it.

@@ -173,7 +173,7 @@ class Entered(scope.Region):
 
 
 class Guard(scope.Entrance[Entered]):
-    """What `guard` returns. It can be used any number of times, nested, and in several threads at once."""
+    """The result of `guard`. It can be used any number of times, nested, and in several threads at once."""
 
     def __init__(self, limits: Limits) -> None:
         super().__init__(functools.partial(Entered, limits))
@@ -202,7 +202,7 @@ def guard(
     Args:
         syncs: the limit for reads of tensors, as a count or in bytes such as "4 KiB". None only counts.
         copies: the limit for conversions of host data, as a count or in bytes.
-        retraces: how often functions may be traced again.
+        retraces: how many times functions may be traced again.
         eager_ops: how many ops may be dispatched one by one.
         action: "raise" at the line, "warn" once per line, or "record" in the report only.
         per_step: apply the limits to each step, which the guard finds by itself, instead of the whole block.

@@ -15,7 +15,7 @@ from stoker.doctor.guard import scope
 
 
 class _Call:
-    """A call, whose region lasts from beginning to end. Entering it returns what each piece of it runs in."""
+    """A call, whose region lasts from beginning to end. Entering it returns the context in which each piece runs."""
 
     def __init__(self, make: Callable[[], scope.Region]) -> None:
         self._region = make()

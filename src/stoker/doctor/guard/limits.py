@@ -22,13 +22,13 @@ class GuardLimit:
     text: str
 
     def is_exceeded(self, count: int, size: int) -> bool:
-        """Whether this many events and bytes exceed the limit."""
+        """Return whether this many events and bytes exceed the limit."""
         return (size if self.in_bytes else count) > self.most
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a guard permits. A kind without a limit is only counted."""
+    """The limits of a guard. A kind without a limit is only counted."""
 
     by_kind: dict[str, GuardLimit]
     per_step: bool = False

@@ -63,14 +63,17 @@ class Placement:
         self._thread = eager.thread_state()
 
     def is_accelerated(self) -> bool:
-        """Whether TensorFlow has a device other than the CPU. A tensor exists by now, so TensorFlow has started."""
+        """Return whether TensorFlow has a device other than the CPU.
+
+        A tensor exists by now, so TensorFlow has started.
+        """
         if self._accelerated is None:
             devices = self._logical_devices()
             self._accelerated = any(d.device_type not in ("CPU", "XLA_CPU") for d in devices)
         return self._accelerated
 
     def on_device(self, tensor: Any) -> bool:
-        """Whether the value is, or would be, in the accelerator's memory."""
+        """Return whether the value is, or would be, in the accelerator's memory."""
         if tensor.dtype in self._never:
             return False
         if self.is_accelerated():
@@ -92,7 +95,7 @@ class Placement:
             self.mark(result)
 
     def is_pinned_to_host(self) -> bool:
-        """Whether the program is inside a `tf.device` scope of the CPU. A strategy's own scopes do not count."""
+        """Return whether the program is inside a `tf.device` scope of the CPU. A strategy's own scopes do not count."""
         name = self._thread.device_name
         return bool(name) and "CPU" in name and not self._has_strategy()
 
@@ -111,7 +114,7 @@ def _home(op: str) -> int:
 
 
 def has_gpu_kernel(op: str) -> bool:
-    """Whether a TensorFlow that is built for GPUs would run this op on one."""
+    """Return whether a TensorFlow that is built for GPUs would run this op on one."""
     return op in _table() or _registered_for_gpu(op)
 
 
@@ -122,5 +125,8 @@ def _table() -> frozenset[str]:
 
 
 def _registered_for_gpu(op: str) -> bool:
-    """Whether this build has a GPU kernel for the op. The table lists only kernels that a build without CUDA lacks."""
+    """Return whether this build has a GPU kernel for the op.
+
+    The table lists only kernels that a build without CUDA lacks.
+    """
     return any(device in ("GPU", "DEFAULT") for device in graphs.kernel_devices(op))

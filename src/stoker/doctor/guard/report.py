@@ -1,4 +1,4 @@
-"""What a guard counted, by line, and how it is reported: the report, the error and the warning."""
+"""The counts of a guard, by line, and how they are reported: the report, the error and the warning."""
 
 from __future__ import annotations
 

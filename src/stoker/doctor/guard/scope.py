@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Region:
-    """An entry of the tuple. This class hears of everything and does nothing; a guard overrides its methods."""
+    """An entry of the tuple. This base class is told of everything and does nothing; a guard overrides its methods."""
 
     def __init__(self) -> None:
         self.open = True
@@ -34,7 +34,7 @@ class Region:
         """Prepare the region, which is about to be entered for the first time."""
 
     def end(self, error: BaseException | None) -> None:
-        """Handle that the region was left for good, by this error or without one."""
+        """Finish the region, which was left for good, by this error or without one."""
 
     def count(self, event: Event, reason: str | None) -> bool:
         """Count an event, which an inner region may allow for a reason, and return whether it passes a limit."""
@@ -44,14 +44,14 @@ class Region:
         """Act on an event that passed the limit."""
 
     def limits_ops(self) -> bool:
-        """Whether eager ops are limited, so that their lines matter."""
+        """Return whether eager ops are limited, so that their lines matter."""
         return False
 
     def count_op(self) -> None:
         """Count an eager op without its line."""
 
     def wants_threads(self) -> bool:
-        """Whether threads started here are watched, too."""
+        """Return whether threads started here are watched, too."""
         return False
 
     def begin_step(self, rank: int, source: object) -> None:

@@ -1,7 +1,7 @@
 """Where steps begin: which of all the calls and tapes under a guard mark the start of a step.
 
-A source is a Keras loop, a tf.function or the line of a tape. Training goes before inference. Of several sources of the
-best class, the one with the most beginnings marks the steps; of equals, the one seen first.
+A source is a Keras loop, a tf.function or the line of a tape. Training takes precedence over inference. Of several
+sources of the best class, the one with the most beginnings marks the steps; of equals, the one seen first.
 """
 
 from __future__ import annotations

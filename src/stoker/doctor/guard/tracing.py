@@ -24,7 +24,7 @@ from stoker.tf_internals import functions
 
 @dataclass
 class _Function:
-    """What is known about a tf.function object."""
+    """The facts known about a tf.function object."""
 
     reference: weakref.ref[Any]
     number: int
@@ -110,7 +110,7 @@ class TracingHooks(Patches):
             deliver(regions, Event(RETRACES, site, 0, lambda: f"`{name}` traced again: {told}"))
 
     def _is_new_object(self, where: Any, site: Any) -> bool:
-        """Whether a user's definition, traced here before, comes in another tf.function object."""
+        """Return whether a user's definition, traced here before, comes in another tf.function object."""
         calling = self._here.calling
         if calling is None or where is None or SITES.kind_of(where[0]) != USER:
             return False

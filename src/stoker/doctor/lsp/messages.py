@@ -54,7 +54,7 @@ def explain(found: PricedProblem) -> str:
         parts.append(f"**{describe_price(found.price)}**")
     if stall is not None:
         why = [stall.why] if isinstance(stall, Rule) else []
-        parts += [*why, f"*{stall.remedy}*", f"`stoker explain {problem.kind}` says more."]
+        parts += [*why, f"*{stall.remedy}*", f"For more, run `stoker explain {problem.kind}`."]
     return "\n\n".join(parts)
 
 
@@ -74,7 +74,7 @@ def offer_actions(
 
 
 def _is_wanted(kind: str, asked: Sequence[str] | None) -> bool:
-    """Whether an editor asks for this kind of action or a more general one; None asks for all."""
+    """Return whether an editor asks for this kind of action or a more general one; None asks for all."""
     return asked is None or any(kind == one or kind.startswith(f"{one}.") for one in asked)
 
 
@@ -114,7 +114,7 @@ def _fix_all(document: TextDocument, checked: CheckedText) -> list[types.CodeAct
     if not applied:
         return []
     edits = [edit for fix in applied for edit in fix.edits]
-    title = "Apply all safe fixes of Stoker"
+    title = "Apply all of Stoker's safe fixes"
     return [types.CodeAction(title=title, kind=FIX_ALL, edit=_as_edit(document, edits))]
 
 

@@ -84,7 +84,7 @@ class Attachment:
             print_note(f"the record could not be saved ({type(error).__name__}: {error})")
 
     def _experiment(self, record: Record) -> Record:
-        """Return the record with the repairs timed. All patches of TensorFlow are removed before."""
+        """Return the record with the repairs timed. All patches of TensorFlow are removed first."""
         crashed = getattr(sys, "last_type", None) is not None or getattr(sys, "last_exc", None) is not None
         if self._experiments is None or crashed:
             return record

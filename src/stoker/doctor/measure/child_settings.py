@@ -1,4 +1,4 @@
-"""What `stoker run` tells the program's process: settings, passed as one line in the environment."""
+"""The settings that `stoker run` passes to the program's process, as one line in the environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from stoker.doctor.diagnosis.record import RunFacts
 
 @dataclasses.dataclass(frozen=True)
 class ChildSettings:
-    """What `stoker run` tells the program's process."""
+    """The settings that `stoker run` passes to the program's process."""
 
     record: str
     start_ns: int
@@ -23,7 +23,7 @@ class ChildSettings:
     software_gpu: Mapping[str, object] | None = None
     # The URL of the store for the program's own runs.
     store: str | None = None
-    # Seconds for timing repairs when the program has ended; None for the usual time, 0 for no experiments.
+    # Seconds for timing repairs when the program has ended; None for the default time, 0 for no experiments.
     experiments_s: float | None = 0.0
     # Whether to say on stderr that repairs are being timed.
     announces: bool = True

@@ -1,4 +1,4 @@
-"""How long repairs may be timed: the option `experiments` of `stoker run`, of `stoker.Watch` and of `%%stoker`."""
+"""The option `experiments` of `stoker run`, `stoker.Watch` and `%%stoker`: how long repairs may be timed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OFF = "off"
 
 @dataclasses.dataclass(frozen=True)
 class ExperimentOptions:
-    """Seconds for timing repairs at the end of the run (None: the usual time, 0: none), and whether to say so."""
+    """Seconds for timing repairs at the end of the run (None: the default time, 0: none), and whether to say so."""
 
     seconds: float | None = None
     announced: bool = True
@@ -24,7 +24,7 @@ AS_USUAL = ExperimentOptions()
 
 
 def experiment_seconds(given: str | float | None) -> float | None:
-    """Parse `60s`, `2m` or a number as seconds; return 0 for `off`, and None for the usual time.
+    """Parse `60s`, `2m` or a number as seconds; return 0 for `off`, and None for the default time.
 
     Raises:
         UsageError: the value is neither a time nor `off`.

@@ -77,7 +77,7 @@ class LaunchedProgram:
     """One run of a target: how to start it, and its record from before the start until after the end.
 
     `device` holds the arguments of `software_gpu.enable`, if the program gets a software GPU; `store` is the URL of the
-    store, if it is not the usual one; `experiments` says whether repairs are timed at the end, and for how long.
+    store, if it is not the default one; `experiments` says whether repairs are timed at the end, and for how long.
 
     Raises:
         UsageError: records cannot be written here.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from stoker.doctor.pricing.prices import price_record
 from stoker.doctor.probes.device import cpu_name
-from stoker.doctor.probes.parts.steps import usable_cores
 from stoker.errors import RecordError
+from stoker.processors import usable_cores
 from stoker.records import ExperimentRow, Record
 from stoker.tracking.store import record_files
 
@@ -17,7 +17,7 @@ from stoker.tracking.store import record_files
 def price_again(
     record: Record, path: Path, seconds: float | None, say: Callable[[float], None]
 ) -> tuple[Record, list[ExperimentRow]]:
-    """Return the record with its repairs timed again for at most `seconds` (None: the usual time), and the new rows.
+    """Return the record with its repairs timed again for at most `seconds` (None: the default time), and the new rows.
 
     Raises:
         RecordError: the run kept no step, or another machine or another TensorFlow would time it.

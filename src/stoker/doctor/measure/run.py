@@ -60,7 +60,7 @@ class MeasuredRun:
         return cls(facts, Session(clock.now_ns()), record_files.path_of(facts.id))
 
     def record_steps(self, seconds: float | None, announced: bool, skip: str = "Ctrl-C") -> None:
-        """Time the repairs when the run ends, for at most `seconds` (None: the usual time, 0: not at all).
+        """Time the repairs when the run ends, for at most `seconds` (None: the default time, 0: not at all).
 
         The program continues afterwards. Nothing is timed inside another run, which times the repairs itself.
         """

@@ -65,7 +65,7 @@ class StepExperiments:
         if not self._steps.recorded or phase is None:
             why = "none was recorded"
         elif phase.asynchronous:
-            why = "prices on a device that works beside the host are modelled"
+            why = "prices on a device that works alongside the host are modelled"
         elif not are_other_threads_idle(self._session.recorder.sites):
             why = "a thread of the program is still at work"
         else:
@@ -114,7 +114,7 @@ class StepExperiments:
 
 
 def are_other_threads_idle(sites: Sites) -> bool:
-    """Whether this is the main thread, and no other thread of the program works or may begin to."""
+    """Return whether this is the main thread, and no other thread of the program works or may begin to."""
     main = threading.main_thread()
     others = [thread for thread in threading.enumerate() if thread is not main]
     return threading.current_thread() is main and all(
@@ -123,7 +123,7 @@ def are_other_threads_idle(sites: Sites) -> bool:
 
 
 def is_idle(thread: threading.Thread, sites: Sites) -> bool:
-    """Whether a thread, such as a progress bar's or an event loop's, belongs to a library and waits for work.
+    """Return whether a thread, such as a progress bar's or an event loop's, belongs to a library and waits for work.
 
     None of the user's code is on its stack, so whatever it does when it wakes up is not the program's own work.
     """
@@ -134,7 +134,7 @@ def is_idle(thread: threading.Thread, sites: Sites) -> bool:
 
 
 def is_of_kernel(thread: threading.Thread, sites: Sites) -> bool:
-    """Whether a thread belongs to a notebook's kernel: it passes messages on and runs no code of the user's."""
+    """Return whether a thread belongs to a notebook's kernel: it passes messages on and runs no code of the user's."""
     frames = list(_frames_of(thread))
     packages = {str(frame.f_globals.get("__name__", "")).split(".")[0] for frame in frames}
     users = any(sites.kind_of(frame.f_code.co_filename) == USER for frame in frames)

@@ -34,7 +34,7 @@ DTypeName = Callable[[int], str]
 
 @dataclass
 class _Row:
-    """What one owner holds."""
+    """The memory that one owner holds."""
 
     bytes: int = 0
     count: int = 0

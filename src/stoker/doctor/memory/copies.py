@@ -63,7 +63,7 @@ class CopyWatch:
             entry.dataset_site = site
 
     def look(self) -> None:
-        """Find the arrays that one memory holds more than once."""
+        """Find arrays with more than one copy in the same memory."""
         for entry in list(self._copied.values()):
             living = [(tensor, device) for tensor, device in entry.tensors if tensor() is not None]
             entry.tensors[:] = living

@@ -41,7 +41,7 @@ _WORTH = 0.02
 
 @dataclass(frozen=True)
 class Refusal:
-    """What TensorFlow's error says about the allocation."""
+    """The failed allocation, as TensorFlow's error describes it."""
 
     device: str
     shape: str

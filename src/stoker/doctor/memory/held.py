@@ -1,4 +1,4 @@
-"""What a program holds in memory without need: plain values for the detectors."""
+"""The data that a program holds in memory without need: plain values for the detectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GrowingContainer:
 
 @dataclass(frozen=True)
 class RepeatedArray:
-    """An array of which one memory holds several copies, and the line that made the last copy."""
+    """An array with several copies in the same memory, and the line that made the last copy."""
 
     site: SiteKey
     bytes: int
@@ -54,7 +54,7 @@ class GraphConstant:
 
 @dataclass(frozen=True)
 class ValidationPeak:
-    """What validation allocates beyond everything in use on a device before."""
+    """The memory that validation allocates beyond the highest use of a device before it."""
 
     site: SiteKey
     device: str

@@ -1,4 +1,4 @@
-"""What is alive on the devices before a window begins: variables, eager tensors, constants of graphs.
+"""An inventory of the devices before a window begins: variables, eager tensors, constants of graphs.
 
 One pass over the objects that Python's garbage collector knows finds them all, whatever made them. A pass takes tens of
 milliseconds, so each window has only one.
@@ -45,7 +45,7 @@ class Holding:
 
 @dataclass
 class Inventory:
-    """What was alive, and the objects that show who owns later allocations."""
+    """Everything that was alive, and the objects that show who owns later allocations."""
 
     variables: list[Holding] = field(default_factory=list)
     constants: list[Holding] = field(default_factory=list)

@@ -40,7 +40,7 @@ class MakerHooks:
         ]
 
     def marks(self, places: EagerPlaces) -> list[Replacement]:
-        """Return what marks each eager op with the place that ran it, while the profiler looks."""
+        """Return what marks each eager op with the place that ran it, while the profiler runs."""
         return [
             Replacement(*eager.op_dispatch(), self._marker(places)),
             Replacement(*eager.op_execution(), self._marker(places, may_call=True)),
@@ -109,7 +109,7 @@ class MakerHooks:
 
 
 def _is_function(args: tuple[object, ...]) -> bool:
-    """Whether the arguments of an execution, `(context, device, name, ...)`, name a compiled function."""
+    """Return whether the arguments of an execution, `(context, device, name, ...)`, name a compiled function."""
     name = args[2] if len(args) > 2 else ""
     text = name.decode() if isinstance(name, bytes) else str(name)
     return text.startswith("__")

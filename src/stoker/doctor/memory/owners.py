@@ -39,7 +39,7 @@ _MAX_FRAMES = 80
 
 
 class Owner(NamedTuple):
-    """Who holds memory, and in which role."""
+    """The owner of memory, and its role."""
 
     role: str
     layer: str = ""
@@ -47,7 +47,7 @@ class Owner(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where something is run from: an op by itself, or a call of a compiled function."""
+    """The place from which something is run: an op by itself, or a call of a compiled function."""
 
     owner: Owner
     is_call: bool

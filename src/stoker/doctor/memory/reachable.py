@@ -82,7 +82,7 @@ class _Walk:
 
 
 def holds_tensors(value: object, tensor: type) -> bool:
-    """Whether a value of a container is a tensor, or holds a few, such as a batch's outputs."""
+    """Return whether a value of a container is a tensor, or holds a few, such as a batch's outputs."""
     if isinstance(value, tensor):
         return True
     if isinstance(value, (tuple, list)):
@@ -190,7 +190,7 @@ def _some_values(values: list[Any] | dict[Any, Any] | deque[Any]) -> list[Any]:
 
 
 def copy_from(values: list[Any] | dict[Any, Any] | deque[Any], start: int) -> list[Any]:
-    """Return the values of a container from an index on."""
+    """Return the values of a container from this index on."""
     if isinstance(values, list):
         return list.__getitem__(values, slice(start, None))
     return list(dict.values(values) if isinstance(values, dict) else values)[start:]

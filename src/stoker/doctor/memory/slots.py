@@ -21,7 +21,7 @@ class SlotWatch:
         self.frozen: dict[SiteKey, FrozenSlots] = {}
 
     def is_known(self, optimizer: Optimizer) -> bool:
-        """Whether an optimizer was noted."""
+        """Return whether an optimizer was noted."""
         found = self._optimizers.get(id(optimizer))
         return found is not None and found[0]() is optimizer
 

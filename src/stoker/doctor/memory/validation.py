@@ -1,4 +1,4 @@
-"""What validation allocates beyond training, according to the devices' own counters of their peaks."""
+"""The memory that validation allocates beyond training, according to the devices' own peak counters."""
 
 from __future__ import annotations
 

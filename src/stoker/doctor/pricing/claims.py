@@ -1,4 +1,4 @@
-"""Which part of a step belongs to a finding, and so what its repair can gain at most (Amdahl's law).
+"""Decide which part of a step belongs to a finding, and so what its repair can gain at most (Amdahl's law).
 
 Profiler windows label most pieces of work with a site. The other pieces are assigned, account by account, according to
 the run's sums: a finding claims as much as it was measured to take, and no two findings claim the same.
@@ -26,7 +26,7 @@ TAPE = "tape"
 
 
 def has_repair(kind: str) -> bool:
-    """Whether findings of this kind have a modelled price."""
+    """Return whether findings of this kind have a modelled price."""
     return kind in stalls() and stalls()[kind].repair is not None
 
 
@@ -58,7 +58,7 @@ def release_foreign_ops(program: Program, findings: Iterable[Finding]) -> Progra
     """Return the program with the labels removed from eager ops that do not belong to their tape.
 
     Ops bear the label of the tape opened last. But a finding stands at the first tape of its function, and a model may
-    be called between two tapes. The run's sums tell to which finding these ops belong.
+    be called between two tapes. The run's sums show to which finding these ops belong.
     """
     priced = [(finding, repair_of(finding.kind)) for finding in findings if has_repair(finding.kind)]
     of_tapes = [finding for finding, repair in priced if repair.owns_tapes]
@@ -97,7 +97,7 @@ def _without_surplus(program: Program, finding: Finding) -> Program:
 def with_marked_parts(program: Program, findings: Iterable[Finding]) -> Program:
     """Return the program with as much of each step labelled as a finding's as marked steps showed.
 
-    If nothing runs beside the host, it does not matter which pieces bear the label.
+    If nothing runs alongside the host, it does not matter which pieces bear the label.
     """
     own: dict[Site, tuple[float, str]] = {}
     for finding in findings:
@@ -126,7 +126,7 @@ def with_marked_parts(program: Program, findings: Iterable[Finding]) -> Program:
 
 
 def _may_be_marked(piece: Piece, own: Collection[Site], apart: Collection[str]) -> bool:
-    """Whether a piece is eager work, a call, or what lies around them, and belongs to no other finding."""
+    """Return whether a piece is eager work, a call, or what lies around them, and belongs to no other finding."""
     return piece.account not in apart and (piece.site is None or piece.site in own)
 
 

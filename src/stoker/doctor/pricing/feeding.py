@@ -78,7 +78,7 @@ def source_of(record: Record, steps: list[list[Piece]], step_s: float, undisturb
 
 
 def _made_ahead(record: Record, work: Mapping[str, float]) -> bool:
-    """Whether elements are made ahead, according to the pipeline as it ran, or else as the program built it."""
+    """Return whether elements are made ahead, according to the pipeline as it ran, or else as the program built it."""
     if record.tables.stages:
         return any(name in path for path in work for name in _AHEAD)
     built = [row for row in record.tables.pipelines if row.elements]

@@ -28,7 +28,7 @@ _INTERVALS = 80
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is assumed about a job."""
+    """The assumptions about a job."""
 
     # The step time of one worker by itself.
     step_s: float
@@ -50,19 +50,19 @@ class Fleet:
         spread = (
             f"workers vary from step to step as this one did ({len(self.step_times)} steps); all wait for the slowest"
             if self.step_times
-            else "all workers are equally fast: the run kept no single steps"
+            else "all workers are equally fast: the run kept no individual steps"
         )
         return [
-            f"a step takes one worker {duration(self.step_s)}, and the batch of each stays as it is",
+            f"a step takes one worker {duration(self.step_s)}, and each worker's batch stays as it is",
             spread,
             f"at every step {self.gradient_bytes / 1e6:.1f} MB of gradients are exchanged at "
             f"{self.bandwidth / 1e9:g} GB/s and {self.latency_s * 1e6:.4g} us a message, in a ring or a tree, "
-            "whichever is quicker, overlapping nothing",
+            "whichever is quicker, without overlap",
             f"a job of {self.workers} workers fails every {long_duration(self.mtbf_s)}, at random; one of half the "
             "size half as often",
-            f"a checkpoint holds all up for {duration(self.checkpoint_s)}; what came after the last one is lost at a "
-            "failure",
-            f"after a failure it takes {duration(self.restart_s)} until all work again",
+            f"a checkpoint holds up all workers for {duration(self.checkpoint_s)}; a failure loses "
+            "what came after the last one",
+            f"after a failure it takes {duration(self.restart_s)} until all workers work again",
         ]
 
 

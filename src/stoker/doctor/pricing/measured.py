@@ -31,7 +31,7 @@ _BEYOND_ALL = 1e4
 
 @dataclass(frozen=True)
 class MeasuredGain:
-    """What repairs gain, with bounds for nine of ten runs."""
+    """The gain from repairs, with bounds that hold for nine runs in ten."""
 
     speedup: float
     low: float

@@ -45,7 +45,7 @@ _TIMED = 0.13
 # A loss below this share of a run is too small to call its price unknown.
 _NEGLIGIBLE = 0.02
 MEASURED, MODELLED = "measured", "modelled"
-BASIS = "speed-ups are of steps a second after the first step: start-up and the first trace are left out"
+BASIS = "speed-ups are in steps per second after the first step: start-up and the first trace are left out"
 
 
 def price_record(record: Record) -> Record:
@@ -81,7 +81,7 @@ def with_price(finding: Finding, program: Program) -> Finding:
 
 
 def is_known(finding: Finding, program: Program) -> bool:
-    """Whether the price can be known: the recorded steps hold some of the finding's cost, or the cost is small."""
+    """Return whether the price can be known: the steps hold some of the finding's cost, or the cost is small."""
     lost = (finding.lost_s or 0.0) / (program.count * program.step_s) if program.count else 0.0
     return lost < _NEGLIGIBLE or held_s(program, [finding]) > 0
 

@@ -91,7 +91,7 @@ def of(record: Record) -> Program | None:
 
 
 def _noise(left: float) -> float:
-    """Return how far the mean of steps that are all alike may exceed a marked step, as a part of that step.
+    """Return how far the mean of steps that are all alike may exceed a marked step, as a share of that step.
 
     Other programs also slow down steps that they do not interrupt: they share the caches and each processor.
     """
@@ -186,7 +186,7 @@ def _rest(program: Program, seconds: float) -> list[Piece]:
 
 
 def _beside_quicker(program: Program, factor: float) -> Program:
-    """Return the program with the device and the input taking only this part of their time."""
+    """Return the program with the device and the input taking only this share of their time."""
 
     def change(piece: Piece) -> Piece:
         return replace(piece, device=piece.device * factor, tail=piece.tail * factor)
@@ -209,7 +209,7 @@ def _shorten(piece: Piece, factor: float) -> Piece:
 
 
 def stretch_of(record: Record, cores: int) -> float:
-    """Return how many times as long the main thread took because of other processes, or 1 if this is unknown.
+    """Return the factor by which other processes slowed the main thread down, or 1 if it is unknown.
 
     The thread also waits for processors that other threads of its program have. Other processes can only have had what
     these leave.
@@ -223,7 +223,7 @@ def stretch_of(record: Record, cores: int) -> float:
 
 
 def _eager_kernels(windows: WindowSums, phase: SteppingRow, stretch: float) -> tuple[float, float]:
-    """Return the share of eager time, inside ops and between them, that runs kernels, and the part of empty ones.
+    """Return two shares of eager time, inside ops and between them: that of kernels, and that of empty ones.
 
     Kernels count with their undisturbed times, stretched like the main thread: on a busy machine, the few that lose
     their processor in the windows would dominate the sum.

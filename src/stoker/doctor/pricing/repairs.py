@@ -28,18 +28,18 @@ def list_timed_s(program: Program, finding: Finding) -> tuple[float, ...]:
 
 
 def is_measured(program: Program, finding: Finding) -> bool:
-    """Whether a finding's price assumes nothing."""
+    """Return whether a finding's price assumes nothing."""
     return repair_of(finding.kind).is_measured(program, finding)
 
 
 def is_marked(program: Program, finding: Finding) -> bool:
-    """Whether marked steps show what the repair replaces."""
+    """Return whether marked steps show what the repair replaces."""
     timed = repair_of(finding.kind).timed(program, finding)
     return timed is not None and bool(timed.replaces)
 
 
 def list_uncertain_parts(program: Program, finding: Finding) -> tuple[str, ...]:
-    """Return the names of what is drawn anew for each replay of such a repair."""
+    """Return the names of what is drawn again for each replay of such a repair."""
     if is_measured(program, finding):
         return (_ROUND, _STEP)
     repair = repair_of(finding.kind)

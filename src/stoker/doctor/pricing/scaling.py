@@ -64,7 +64,7 @@ class Scale:
             said.append(
                 f"{self.workers} replicas, each with a host and an input of its own; per step a ring exchanges "
                 f"{self.gradient_bytes / 1e6:.1f} MB of gradients at {self.bandwidth / 1e9:g} GB/s and "
-                f"{self.latency_s * 1e6:.4g} us a message, overlapping no kernel"
+                f"{self.latency_s * 1e6:.4g} us a message, without overlapping any kernel"
             )
         return said
 

@@ -55,6 +55,6 @@ def _undisturbed_s(phase: SteppingRow) -> float:
 
 
 def take_part(phase: SteppingRow, part: float) -> SteppingRow:
-    """Return the phase with only this part of all its seconds."""
+    """Return the phase with all its seconds multiplied by this share."""
     accounts = {name: seconds * part for name, seconds in phase.accounts.items()}
     return replace(phase, accounts=accounts, seconds=phase.seconds * part)

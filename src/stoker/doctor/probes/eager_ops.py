@@ -33,11 +33,11 @@ _STRETCH = (DISPATCH, EAGER)
 
 @dataclass
 class Dispatched(Placed):
-    """What a stack of the user's frames dispatched."""
+    """The ops that a stack of the user's frames dispatched."""
 
     ops: int = 0
     ns: int = 0
-    # How often a sample found this stack.
+    # How many times a sample found this stack.
     samples: int = 0
 
 
@@ -213,7 +213,7 @@ class EagerOps(Probe):
             self._steps.event(LAYERS, "update", clock.now_ns())
 
     def _is_nested(self, tape: GradientTape) -> bool:
-        """Whether a tape is opened while another one records. Both then belong to one step."""
+        """Return whether a tape is opened while another one records. Both then belong to one step."""
         self._tapes = [one for one in self._tapes if (it := one()) is not None and eager.is_recording(it)]
         self._tapes.append(weakref.ref(tape))
         return len(self._tapes) > 1

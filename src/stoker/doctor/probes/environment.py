@@ -1,4 +1,4 @@
-"""The environment of a run: the machine, the build of TensorFlow, and the variables that change what the two do."""
+"""The environment of a run: the machine, the build of TensorFlow, and the variables that change how both behave."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STAT = Path("/proc/stat")
 
 
 class Environment(Probe):
-    """Looks up the machine once, and what else the machine does while the program runs. It patches nothing."""
+    """Looks up the machine once, and watches what else it does while the program runs. It patches nothing."""
 
     name = "environment"
 
@@ -59,13 +59,13 @@ class Environment(Probe):
 
 
 class OtherWork:
-    """What the rest of the machine has done since this object was made: a busy machine explains a slow run."""
+    """The work of the rest of the machine since this object was made: a busy machine explains a slow run."""
 
     def __init__(self) -> None:
         self._start = _busy_seconds()
 
     def share(self) -> float | None:
-        """The share of all processors' time; None if the system does not report it or too little time has passed."""
+        """Return the share of all processors' time; None if it cannot be known."""
         now = _busy_seconds()
         if now is None or self._start is None:
             return None
@@ -104,7 +104,7 @@ def environment() -> dict[str, str | int | float]:
 
 
 def matters(name: str) -> bool:
-    """Whether an environment variable changes what TensorFlow does, and holds no secret."""
+    """Return whether an environment variable changes what TensorFlow does, and holds no secret."""
     if name.startswith(_LEFT_OUT) or any(word in name.upper() for word in _SECRET):
         return False
     return name.startswith(_PREFIXES) or name in _NAMES

@@ -132,7 +132,7 @@ class HostSync(Probe):
 
     @staticmethod
     def _may_wait() -> bool:
-        """Whether work may still be queued when an op returns."""
+        """Return whether work may still be queued when an op returns."""
         import tensorflow as tf
 
         return eager.is_async() or bool(tf.config.list_logical_devices("GPU"))

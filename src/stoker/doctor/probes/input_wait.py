@@ -175,7 +175,7 @@ class InputWait(Probe):
         return element
 
     def _teardown(self) -> Callable[[DatasetIterator], None]:
-        """Return a destructor that times an iterator's end, which waits for tf.data's autotuner, up to seconds."""
+        """Return a destructor that times an iterator's end, which may wait seconds for tf.data's autotuner."""
         recorder = self.recorder
 
         def delete(iterator: DatasetIterator) -> None:
@@ -291,7 +291,7 @@ def _runs_python(dataset: Dataset) -> bool:
 
 
 def _is_called_from(basename: str) -> bool:
-    """Whether a file of this name is among the innermost frames."""
+    """Return whether a file of this name is among the innermost frames."""
     frame: FrameType | None = sys._getframe(2)
     for _ in range(14):
         if frame is None:

@@ -97,7 +97,7 @@ class FitCalls:
 
 @dataclass(frozen=True)
 class EpochLogs:
-    """What `fit` reported at the end of an epoch."""
+    """The logs that `fit` reported at the end of an epoch."""
 
     epoch: int
     step: int
@@ -489,6 +489,6 @@ def _refilter(
 
 
 def _is_part_of_array(data: object) -> bool:
-    """Whether an array is a view of some rows of a larger one."""
+    """Return whether an array is a view of some rows of a larger one."""
     whole, size = getattr(getattr(data, "base", None), "nbytes", 0), getattr(data, "nbytes", 0)
     return isinstance(whole, int) and isinstance(size, int) and whole > size

@@ -21,7 +21,7 @@ class MemoryHistory:
     _every_s: float = 0.2
 
     def add(self, at_s: float, host: int | None, device: int | None) -> None:
-        """Add a point. A point too close to the last one only raises that."""
+        """Add a point. A point too close to the last one only raises that one."""
         point = (round(at_s, 3), host, device)
         if self.points and at_s - self.points[-1][0] < self._every_s:
             self.points[-1] = _take_larger(self.points[-1], point)

@@ -90,12 +90,12 @@ class MemoryBookProbe(Probe):
         return self.active and self._device.kind != "CPU"
 
     def is_urgent(self) -> bool:
-        """Whether more memory is in use than any window has seen, and another window may show whose."""
+        """Return whether more memory is in use than any window has seen, and another window may show whose."""
         peak = self._device.gpu_memory_peak
         return bool(self._books) and self._extra < _MAX_EXTRA and peak > self._seen_peak * _HIGHER
 
     def wants_first(self) -> bool:
-        """Whether the program is about to make its first step, in which memory often runs out."""
+        """Return whether the program is about to make its first step, in which memory often runs out."""
         begins = self.recorder.top == TRACE or self._eager.count > _FIRST_OPS
         return self.has_device and not self._tried_first and not self.windows and begins
 

@@ -127,7 +127,7 @@ class Pauses(Probe):
         self._stretch.begin(self._probes, list(self._steps.sources.values()), self.reader_of)
 
     def _is_at_the_bottom(self) -> bool:
-        """Whether the main thread is in the user's loop or in one of Keras', and in nothing else that is timed."""
+        """Return whether the main thread is in a loop of the user's or Keras', and in nothing else that is timed."""
         recorder = self.recorder
         if self._steps.keras_depth:
             return self._steps.keras_depth == 1 and recorder.depth == 1 and recorder.top == DISPATCH

@@ -58,7 +58,7 @@ class StageTime:
 
 
 def does_make_ahead(pipeline: Pipeline) -> bool:
-    """Whether elements are made before they are requested, in the pipeline as it ran, or else as it was written."""
+    """Return whether elements are made before they are requested, in the pipeline as it ran or as it was written."""
     names = [name for name, _, _ in pipeline.ran] or [stage.name for stage in pipeline.stages]
     return any(name.startswith(("Prefetch", "Parallel", "MapAndBatch")) for name in names)
 
@@ -83,7 +83,7 @@ def slowest(own: Mapping[str, float]) -> str | None:
 
 
 def is_generator(path: str) -> bool:
-    """Whether a stage is the one that TensorFlow builds for from_generator."""
+    """Return whether a stage is the one that TensorFlow builds for from_generator."""
     return "Generator" in path
 
 

@@ -130,7 +130,7 @@ def group_by_thread(trace: ProtoMessage) -> Threads:
 
 
 def _is_kernel(name: str, detail: str) -> bool:
-    """Whether an event shows an executor's thread at work.
+    """Return whether an event shows an executor's thread at work.
 
     Only costly kernels have events of their own, with `node:Op` as the long name; cheap ones run inside `Process`.
     """

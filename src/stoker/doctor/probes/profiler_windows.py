@@ -126,7 +126,7 @@ class ProfilerWindows(Probe):
             self.call_safely(self._take, self._window_s())
 
     def wants_turn(self) -> bool:
-        """Whether a window is due."""
+        """Return whether a window is due."""
         wanted = self.active and self.recorder.meter is None and clock.real_ns() >= self._next_ns
         return wanted and not self._must_wait()
 
@@ -144,7 +144,7 @@ class ProfilerWindows(Probe):
             self._stop()
 
     def _is_for_memory(self) -> bool:
-        """Whether the next window shows allocations: always on the software GPU, every other time on a GPU."""
+        """Return whether the next window shows allocations: always on the software GPU, every other time on a GPU."""
         if not self._memory.has_device:
             return False
         emulated = self.recorder.meter is not None
@@ -280,7 +280,7 @@ class ProfilerWindows(Probe):
         return enable
 
     def _must_wait(self) -> bool:
-        """Whether there are peers, or the program's own profiler is on or about to be."""
+        """Return whether there are peers, or the program's own profiler is on or about to be."""
         return distribution.has_peers() or self._is_profiling() or clock.now_ns() < self._aside_until
 
 

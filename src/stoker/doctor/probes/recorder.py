@@ -53,7 +53,7 @@ MAX_SITES = 2000
 
 @dataclass(kw_only=True)
 class Placed:
-    """When something happened, counted in steps: in how many different steps, and after which step last."""
+    """The steps in which something happened: how many different ones, and which one was last."""
 
     between: int = 0
     last_step: int = -1
@@ -61,7 +61,7 @@ class Placed:
 
 @dataclass
 class Tally(Placed):
-    """What a probe saw at one site."""
+    """The counts and times of a probe at one site."""
 
     count: int = 0
     ns: int = 0
@@ -118,7 +118,7 @@ class Recorder:
         self._lock = threading.Lock()
 
     def on_main_thread(self) -> bool:
-        """Whether the caller's time is on the books."""
+        """Return whether the caller's time is on the books."""
         return threading.get_ident() == self.main_thread
 
     def enter(self, account: int) -> int:
@@ -168,7 +168,7 @@ class Recorder:
         return now
 
     def resume(self, account: int) -> None:
-        """End the pause: put what was shared out on the accounts, and charge the time from here on to this one."""
+        """End the pause: put what was shared out on the accounts, and charge the time from now on to this account."""
         if self.top == PAUSED:
             now = clock.now_ns()
             self.totals[PAUSED] += now - self.since
@@ -183,14 +183,14 @@ class Recorder:
         self.in_pause = self.is_due = False
 
     def has_ended_pause(self) -> bool:
-        """Whether an event on the main thread has just ended a pause."""
+        """Return whether an event on the main thread has just ended a pause."""
         if self.top != PAUSED or not self.is_due or not self.on_main_thread():
             return False
         self.on_wake()
         return True
 
     def charge(self, account: int, started: int, ended: int) -> None:
-        """Put an event of a pause on its account, because it was too heavy to be estimated."""
+        """Put an event of a pause on its account, because it cost too much to be estimated."""
         self.totals[PAUSED] += started - self.since
         self.totals[account] += ended - started
         self.since = ended
@@ -222,7 +222,7 @@ class Recorder:
         return dict(self.tallies.get(probe, {}))
 
     def date(self, tally: Tally, ended: int) -> None:
-        """Note that an event of a tally ended then, and after which step."""
+        """Note when an event of a tally ended, and after which step."""
         if not tally.count:
             tally.first_end_ns = ended
         tally.last_end_ns = ended

@@ -1,4 +1,4 @@
-"""Tracing: every trace of every tf.function, its seconds, which arguments changed, and which line called.
+"""Tracing: every trace of every tf.function, its seconds, the arguments that changed, and the line that called.
 
 Signatures are kept as text, never as TensorFlow objects, so that the probe keeps nothing of the program alive.
 """
@@ -216,7 +216,7 @@ def changes_between(old: Signature, new: Signature) -> list[ArgumentChange]:
 
 
 def updates_variables(graph: Graph) -> bool:
-    """Whether the graph assigns to variables that train, so that a call of it is part of a training step.
+    """Return whether the graph assigns to variables that train, so that a call of it is part of a training step.
 
     A validation step only assigns to its metrics. It is unknown which variables the functions inside a graph assign to.
     So any assignment there counts, if the graph has anything to train.

@@ -103,7 +103,7 @@ class Session:
         return (lambda: function.calls) if function is not None else None
 
     def _needs_measuring(self) -> bool:
-        """Whether measuring must not pause now."""
+        """Return whether measuring must not pause now."""
         spans = self.steps.windows
         on = spans.open is not None or spans.beside is not None or self.recorder.meter is not None
         return on or self.is_recording() or self.windows.wants_turn()

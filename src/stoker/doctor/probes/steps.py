@@ -138,7 +138,10 @@ class StepCount:
         self._since_kept = -1
 
     def postpone(self, turned: bool, now: int) -> None:
-        """Note an event that makes no step where others do. A turn that it opens waits to be counted."""
+        """Note an event that is no step of its own if other events make the steps.
+
+        A turn that the event opens waits to be counted.
+        """
         if turned or self.turning is not None:
             self.turning = (now, list(self.books.recorder.totals))
 
@@ -156,7 +159,7 @@ class StepCount:
 
     @property
     def drain_ns(self) -> int:
-        """How much longer the device took than the host, from the end of the first step to that of the last."""
+        """The extra time that the device took after the host, from the end of the first step to that of the last."""
         return max(0, self.last_done_ns - self.last_ns - (self.first_done_ns - self.first_ns))
 
     @property
@@ -186,7 +189,7 @@ class Steps(Probe):
         self.sources: dict[tuple[int, object], StepCount] = {}
         # The number of open calls of Keras' `fit`, `evaluate` and `predict`. Their calls are not steps of their own.
         self.keras_depth = 0
-        # How often each of them was called, and how often with only a few batches.
+        # How many times each of them was called, and how many times with only a few batches.
         self.keras_calls: dict[str, int] = {}
         self.short_calls: dict[str, int] = {}
         # A counter that rises with the work that the program gives to TensorFlow.
@@ -308,7 +311,7 @@ class Steps(Probe):
         return [max(hot, key=lambda c: c.steps)]
 
     def _stands_for_calls(self, count: StepCount, counts: list[StepCount]) -> bool:
-        """Whether these are Keras batches, one or two per call. Then the turns around the calls are the steps."""
+        """Return whether these are Keras batches, one or two per call, so that the turns around the calls are steps."""
         calls = self.short_calls.get(count.source, 0) if isinstance(count.source, str) else 0
         if calls < _MIN_CALLS or calls * 2 < self.keras_calls.get(str(count.source), 0):
             return False
@@ -347,7 +350,7 @@ class Steps(Probe):
         return sum(count.steps for count in self.reported())
 
     def ticks(self) -> int:
-        """Return how often a step, or a call that runs several, has ended so far."""
+        """Return how many times a step, or a call that runs several, has ended so far."""
         return sum(count.ticks for count in self.reported())
 
     def tick_seconds(self) -> float | None:

@@ -13,7 +13,7 @@ from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import CHECKPOINT, STARTUP, TEARDOWN, TRACE, Recorder
 from stoker.doctor.probes.steps import READS, StepCount
 
-# Reads how often an event that makes steps has happened.
+# Reads how many times an event that makes steps has happened.
 Reader = Callable[[], int]
 # Accounts whose probes also measure in pauses.
 _ALWAYS_MEASURED = (STARTUP, TRACE, CHECKPOINT, TEARDOWN)
@@ -21,7 +21,7 @@ _ALWAYS_MEASURED = (STARTUP, TRACE, CHECKPOINT, TEARDOWN)
 
 @dataclass
 class Growth:
-    """How much one of a probe's numbers grew in a stretch."""
+    """The growth of one of a probe's numbers in a stretch."""
 
     owner: object
     name: str
@@ -39,7 +39,7 @@ class Growth:
 
 @dataclass
 class Driver:
-    """What makes the ticks of a source: an event that happens `per_tick` times for each tick."""
+    """The event that makes the ticks of a source: it happens `per_tick` times for each tick."""
 
     count: StepCount
     read: Reader
@@ -123,7 +123,7 @@ class MeasuredStretch:
         return sorted(found, key=lambda driver: driver.count is not self.anchor)
 
     def is_disturbed(self) -> bool:
-        """Whether something happened that does not belong to an ordinary step."""
+        """Return whether something happened that does not belong to an ordinary step."""
         return any(self.totals[account] for account in _ALWAYS_MEASURED)
 
     @property
@@ -132,7 +132,7 @@ class MeasuredStretch:
         return self.ns / self.ticks
 
     def resembles(self, other: MeasuredStretch, tolerance: float) -> bool:
-        """Whether the steps of both stretches come from one source and take about the same time."""
+        """Return whether the steps of both stretches come from one source and take about the same time."""
         return self.anchor is other.anchor and abs(self.step_ns / other.step_ns - 1) <= tolerance
 
 
@@ -181,7 +181,7 @@ class Estimate:
         return advanced[0][1], [count for count, ticks in advanced if ticks]
 
     def share_out(self, ns: int, ticks: int, spread: list[int]) -> None:
-        """Share this much time, and this many steps, out to the accounts and to what the probes count."""
+        """Divide this much time, and this many steps, among the accounts and whatever the probes count."""
         self._part_ns += ns
         self._part_ticks += ticks
         whole = sum(self.totals)

@@ -1,4 +1,4 @@
-"""What TensorFlow's profiler saw in a few windows, event by event, on our clock: for a trace beside our own spans.
+"""The events that TensorFlow's profiler saw in a few windows, on our clock: for a trace alongside our own spans.
 
 The profiler counts from the start of its session, on a clock of its own. Stoker makes marks at known times and finds
 them again among the profiler's events. That shows how far the two clocks are apart, to within a few microseconds.
@@ -59,7 +59,7 @@ class ClockMarks:
 
 
 def is_kept(number: int) -> bool:
-    """Whether the window with this number, from 0, is kept: 0 to 3, then 4, 8, 16 ..."""
+    """Return whether the window with this number, from 0, is kept: 0 to 3, then 4, 8, 16 ..."""
     return number < 4 or (number & (number - 1) == 0 and number < 4 << (MAX_WINDOWS - 4))
 
 

@@ -23,7 +23,7 @@ _NAME = "software_gpu"
 
 
 def is_child() -> bool:
-    """Whether this pytest was started for the software GPU."""
+    """Return whether this pytest was started for the software GPU."""
     return _REPORTS in os.environ
 
 
@@ -40,7 +40,7 @@ class Children:
         self._known: dict[str, list[pytest.TestReport]] = {}
 
     def wants(self, item: pytest.Item) -> bool:
-        """Whether this test must run in a child."""
+        """Return whether this test must run in a child."""
         asked = _NAME in getattr(item, "fixturenames", ()) or item.get_closest_marker(_NAME) is not None
         return asked and not software_gpu.is_enabled()
 

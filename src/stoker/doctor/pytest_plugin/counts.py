@@ -53,7 +53,7 @@ class Counts:
         return told
 
     def save(self) -> None:
-        """Save the counts of this passing run, for the next to be compared with. Tests that did not run keep theirs."""
+        """Save the counts of this passing run, to compare the next run with. Tests that did not run keep theirs."""
         cache = self._config.cache
         if cache is not None and not child.is_child() and not hasattr(self._config, "workerinput"):
             cache.set(_CACHE, {**self._last(), **self._rows})

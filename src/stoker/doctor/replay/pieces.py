@@ -42,7 +42,7 @@ def mean_s(steps: Sequence[Sequence[Piece]], wanted: Callable[[Piece], bool]) ->
 
 
 def is_loop_python(piece: Piece) -> bool:
-    """Whether a piece is the Python of the loop itself, outside everything that has a name."""
+    """Return whether a piece is the Python of the loop itself, outside everything that has a name."""
     return piece.account == "python" and not piece.name
 
 

@@ -75,7 +75,7 @@ def _find_quantile(values: Sequence[float], place: float) -> float:
 
 
 def is_element(piece: Piece) -> bool:
-    """Whether a piece is the wait for an element other than an iterator's first."""
+    """Return whether a piece is the wait for an element other than an iterator's first."""
     return piece.account == "input" and piece.name not in (FIRST_ELEMENT, AROUND)
 
 
@@ -88,7 +88,7 @@ class Program:
     asynchronous: bool
     cores: int
     kernel_threads: int
-    # The input as it is now, and as it was while the pieces were measured beside it.
+    # The input as it is now, and as it was while the pieces were measured alongside it.
     source: Source | None = None
     measured: Source | None = None
     # The share of eager time, inside ops and between them, that runs kernels, and the part that even empty ones take.

@@ -1,4 +1,4 @@
-"""How a stall's repair changes a program: which pieces of a step belong to the stall, and what replaces them.
+"""The change that a stall's repair makes to a program: which pieces of a step go, and what replaces them.
 
 A repair changes only the pieces of its finding, and what it declares to free. The replacement is taken from the same
 run wherever possible; each repair says in words what it assumes.
@@ -35,7 +35,7 @@ def site_of(finding: Finding) -> Site:
 
 @dataclass(frozen=True, kw_only=True)
 class Repair(ABC):
-    """How a stall is repaired, what this assumes, and how far off its prices were.
+    """The way a stall is repaired, what this assumes, and how far off its prices were.
 
     Two things cannot be seen in a run. The rest of a step is quicker once a stall is gone, since it no longer begins
     with cold caches and sleeping threads (`beside`). And the model itself has an error (`spread`). Both come from
@@ -78,15 +78,15 @@ class Repair(ABC):
         return finding.lost_s if self.claims_loss_only else finding.seconds
 
     def is_own(self, piece: Piece, finding: Finding) -> bool:
-        """Whether a piece is labelled as the finding's."""
+        """Return whether a piece is labelled as the finding's."""
         return piece.account in self.accounts_of(finding) and piece.site == site_of(finding)
 
     def shares_by_samples(self, finding: Finding) -> bool:
-        """Whether samples decide which part of a step belongs to the finding, so that it is known only roughly."""
+        """Return whether only samples, which are rough, show which part of a step belongs to the finding."""
         return self.accounts_of(finding)[0] == "eager"
 
     def may_claim(self, piece: Piece) -> bool:
-        """Whether a piece without a site, on one of the accounts, may belong to the stall."""
+        """Return whether a piece without a site, on one of the accounts, may belong to the stall."""
         return True
 
     def label(self, piece: Piece, finding: Finding) -> Piece:
@@ -102,7 +102,7 @@ class Repair(ABC):
         return program.timed.get((finding.kind, finding.file, finding.line))
 
     def is_measured(self, program: Program, finding: Finding) -> bool:
-        """Whether the price assumes nothing: the repair itself was timed, or the run timed what it leaves out."""
+        """Return whether the price assumes nothing: the repair was timed, or the run timed what it leaves out."""
         in_run = self.only_leaves_out and not program.asynchronous and bool(program.count)
         return in_run or self.timed(program, finding) is not None
 

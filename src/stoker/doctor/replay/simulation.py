@@ -1,4 +1,4 @@
-"""Replay a program's steps, event by event: a host thread, a device beside it, and an input pipeline.
+"""Replay a program's steps, event by event: a host thread, a device alongside it, and an input pipeline.
 
 The host goes from piece to piece. Work for an asynchronous device joins the device's queue; a read waits until the
 queue is empty. The host waits for an element made ahead until it is there; one made on demand takes its full time.
@@ -41,7 +41,7 @@ class Draw:
 
 
 def draws(program: Program, names: list[str], count: int) -> list[Draw]:
-    """Return draws that reassemble the run from its stretches and choose all uncertain values anew. Deterministic."""
+    """Return draws that reassemble the run from its stretches and choose all uncertain values again. Deterministic."""
     # Imported only to compute a price: `stoker check` loads this module with the stalls and must start quickly.
     import random
 
@@ -77,12 +77,12 @@ def seconds_per_step(program: Program, draw: Draw, which: tuple[int, ...] | None
 
 
 def _as_beside_input(piece: Piece, slowdown: float) -> Piece:
-    """Return a piece as it would have been beside the input. Only pieces that were timed alone change."""
+    """Return a piece as it would have been alongside the input. Only pieces that were timed alone change."""
     return replace(piece, seconds=piece.seconds * slowdown) if piece.name == TIMED else piece
 
 
 def slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tuple[float, float]:
-    """Return how many times as long kernels take beside the input's threads, and Python beside a Python input."""
+    """Return two factors: how much the input slows down kernels, and how much a Python input slows down Python."""
     threads = program.kernel_threads + source.threads
     crowded = 1.0
     if threads > program.cores and not program.asynchronous:
@@ -95,12 +95,12 @@ def slowdowns(program: Program, source: Source, duty: float, draw: Draw) -> tupl
 
 
 def _lock(draw: Draw) -> float:
-    """Return how many times as long Python takes beside another thread that always wants its lock."""
+    """Return the factor by which a thread that always wants Python's lock slows down another thread's Python."""
     return draw.between(*_LOCK, "lock")
 
 
 def _beside_python(source: Source, program: Program, python: float, step_s: float, draw: Draw) -> Source:
-    """Return the input, slowed down by the host's present Python instead of that at the time of the measurement."""
+    """Return the input, slowed down by the host's Python as it is now, not as it was in the measurement."""
     if not source.python or step_s <= 0:
         return source
     now = 1 + (_lock(draw) - 1) * min(1.0, python / step_s)
@@ -108,7 +108,7 @@ def _beside_python(source: Source, program: Program, python: float, step_s: floa
 
 
 def wait_for_lock(program: Program, draw: Draw) -> float:
-    """Return how many times as long a Python input took while measured, since the host's Python held the lock."""
+    """Return the factor by which the host's Python slowed down a Python input in the measurement."""
     return 1 + (_lock(draw) - 1) * min(1.0, program.python_s / program.step_s)
 
 
@@ -132,7 +132,7 @@ def replay(
 ) -> float:
     """Return the seconds of a step if these steps repeat forever: only the second round counts.
 
-    `slower` says how many times as long the pieces of an account take.
+    `slower` holds the factor by which the pieces of an account slow down.
     """
     if not asynchronous and (source is None or not source.ahead):
         # Everything happens one after the other.

@@ -83,7 +83,7 @@ def _failure(result: Comparison) -> list[HeadlineWords]:
     ]
     return [
         HeadlineWords("".join(sides), True),
-        HeadlineWords("Its speed until then proves nothing: mend the run and compare again."),
+        HeadlineWords("Its speed until then proves nothing: fix the run and compare again."),
     ]
 
 
@@ -96,7 +96,7 @@ def failed_words(result: Comparison) -> str:
 def undecided_words(result: Comparison, limit: float) -> str:
     """Say why it is unknown whether the limit is kept, and how many runs would decide."""
     runs = result.runs_to_judge(limit)
-    remedy = "more runs per side decide" if runs is None else f"run each side {_count(runs)} to decide"
+    remedy = "more runs per side would decide" if runs is None else f"run each side {_count(runs)} to decide"
     return (
         f"undecided: B looks {change_words(result.change)} A, and the limit is {limit * 100:g} %, "
         f"but that may be noise: {remedy}"

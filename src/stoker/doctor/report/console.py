@@ -179,7 +179,7 @@ def _say_nothing_was_found(record: Record) -> list[RenderableType]:
 
 
 def _is_minor(finding: Finding, record: Record) -> bool:
-    """Whether a finding is worth under 2 %, by its price or else by the time it lost."""
+    """Return whether a finding is worth under 2 %, by its price or else by the time it lost."""
     if finding.what_if is not None:
         return finding.what_if.speedup < 1 + MINOR
     if finding.bytes_saved is not None:

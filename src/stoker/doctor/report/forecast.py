@@ -37,7 +37,7 @@ def show(forecast: Forecast) -> None:
         console.print(Text(f"\nWhat grows with the batch, at {rows:,} rows", style="bold"))
         console.print(_growth_table(growing))
     if forecast.changes:
-        console.print(Text("\nWhat would change it, each measured", style="bold"))
+        console.print(Text("\nWhat each change would do, measured", style="bold"))
         console.print(_change_table(forecast))
     for reason in forecast.left_out:
         console.print(Text(f"Not measured: {reason}", style="yellow"))
@@ -129,6 +129,6 @@ def _describe_certainty(forecast: Forecast) -> str:
     if off < _DOUBT:
         follows = "every allocation follows the batch"
     else:
-        follows = f"{off:.0%} of the allocated bytes do not follow the batch, so this is less sure"
+        follows = f"{off:.0%} of the allocated bytes do not follow the batch, so this is less certain"
     where = f"Measured on the software GPU at {rows} rows: {follows}."
     return f"{where} Convolutions on a GPU may take more scratch memory."

@@ -13,7 +13,7 @@ from stoker.records import Record
 
 
 def has_rows(stream: TextIO) -> bool:
-    """Whether a stream is a terminal with addressable rows. The `!` of a notebook's cell only looks like one."""
+    """Return whether a stream is a terminal with addressable rows. The `!` of a notebook's cell only looks like one."""
     return stream.isatty() and "JPY_PARENT_PID" not in os.environ
 
 

@@ -26,7 +26,7 @@ NO_DEVICE = (
     "The program ran on the CPU. TensorFlow reports allocations of GPUs and of the software GPU only: "
 )
 _TRY = "run it with --device software-gpu."
-NO_WINDOW = "No step was seen: the program ended before it had made a few."
+NO_WINDOW = "The program ended before it had made a few steps."
 
 
 def group_by_role(book: DeviceMemory) -> list[tuple[str, list[MemoryOwner]]]:
@@ -66,7 +66,7 @@ def line_of_book(book: DeviceMemory, many: bool = False) -> str:
     line = f"memory{device}: {size(book.peak_bytes)} of {size(book.capacity_bytes)} at the peak of a step: "
     line += ", ".join(parts)
     if book.run_peak_bytes > _HIGHER * book.peak_bytes:
-        line += f". The run's highest peak, {size(book.run_peak_bytes)}, was in no recorded step"
+        line += f". The run's highest peak, {size(book.run_peak_bytes)}, was outside the recorded steps"
     return line
 
 
@@ -82,11 +82,11 @@ def failure_lines(record: Record) -> list[str]:
     if failed.batch is not None and failed.largest_batch is not None and failed.largest_batch < failed.batch:
         fits = f"At most {failed.largest_batch:,} fit" if failed.largest_batch else "Not even one fits"
         lines.append(
-            f"The batch has {failed.batch:,} rows. {fits}, by what the step had allocated until then."
+            f"The batch has {failed.batch:,} rows. {fits}, judging by what the step had allocated until then."
         )
     if failed.savings:
         listed = "; ".join(f"{one.change}: {size(one.bytes)}" for one in failed.savings)
-        lines.append(f"What would save about how much: {listed}.")
+        lines.append(f"Roughly what each change would save: {listed}.")
     return lines
 
 

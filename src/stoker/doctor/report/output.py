@@ -42,7 +42,10 @@ def write(path: str, text: str) -> None:
 
 
 def _may_be_replaced(target: Path) -> bool:
-    """Whether a file may be replaced: not a pipe, a terminal, or another name for an open file, such as /dev/stdout."""
+    """Return whether a file may be replaced.
+
+    A pipe, a terminal and another name for an open file, such as /dev/stdout, may not.
+    """
     if os.path.abspath(target).startswith(("/dev/", "/proc/")):
         return False
     return target.is_file() or not target.exists()

@@ -174,7 +174,7 @@ def _escape(value: str) -> str:
 
 
 def statistics(problems: Sequence[Problem]) -> str:
-    """Say how often each kind was found, most frequent first."""
+    """Say how many times each kind was found, most frequent first."""
     counts = Counter((problem.code, problem.kind) for problem in problems)
     fixable = Counter(problem.kind for problem in problems if problem.fix is not None)
     width = max((len(str(count)) for count in counts.values()), default=1)

@@ -44,7 +44,7 @@ def page(rule: Rule) -> str:
             "",
             rule.known_problems,
             "",
-            f"Leave it out on one line with `# stoker: ignore[{rule.slug}]`.",
+            f"Ignore it on one line with `# stoker: ignore[{rule.slug}]`.",
             "",
         )
     )

@@ -1,4 +1,4 @@
-"""A trace for Perfetto and chrome://tracing: Stoker's spans of the recorded windows, beside TensorFlow's own.
+"""A trace for Perfetto and chrome://tracing: Stoker's spans of the recorded windows, alongside TensorFlow's own.
 
 Times are in microseconds since the start of the run. The format is the JSON object of the Trace Event Format: complete
 events (`X`), counters (`C`) and names (`M`), in order of time.

@@ -18,7 +18,7 @@ _CLOCKS = ("real", "deterministic")
 
 @dataclass(frozen=True)
 class SoftwareGpuSettings:
-    """How the software GPU is set up."""
+    """The settings of the software GPU."""
 
     count: int
     memory: int
@@ -30,7 +30,7 @@ _enabled: SoftwareGpuSettings | None = None
 
 
 def is_enabled() -> bool:
-    """Whether this process has the software GPU."""
+    """Return whether this process has the software GPU."""
     return _enabled is not None
 
 
@@ -59,7 +59,7 @@ def enable(
         return
     if _enabled is not None:
         raise UsageError(
-            "the software GPU is already on with other settings, which hold for the whole process"
+            "the software GPU is already on with different settings, which hold for the whole process"
         )
     library_path = ensure_built()
     _check_tensorflow()

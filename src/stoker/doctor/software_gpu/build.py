@@ -72,7 +72,7 @@ def installed_tensorflow() -> TensorFlow:
 
 
 def is_too_old(tensorflow: TensorFlow) -> bool:
-    """Whether this TensorFlow is too old for what the plug-in offers."""
+    """Return whether this TensorFlow is too old for what the plug-in offers."""
     major, minor = tensorflow.version.split(".")[:2]
     return (int(major), int(minor)) < _OLDEST
 

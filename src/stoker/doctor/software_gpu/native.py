@@ -43,7 +43,7 @@ class CopiesStruct(ctypes.Structure):
 
 
 class CountersStruct(ctypes.Structure):
-    """What happened on a device, or in one thread."""
+    """The counters of a device, or of one thread."""
 
     _fields_ = (
         ("h2d", CopiesStruct),

@@ -158,7 +158,7 @@ def resolve(profile: ProfileLike, own: Mapping[str, Mapping[str, object]] | None
     unknown = sorted(set(values) - known)
     if unknown:
         raise UsageError(
-            f"device profile: no such field {unknown[0]!r}; there are {', '.join(sorted(known))}"
+            f"device profile: no such field {unknown[0]!r}; the fields are {', '.join(sorted(known))}"
         )
     values.setdefault("name", "custom")
     if base is not None:

@@ -109,7 +109,7 @@ class Counters:
 
 
 class Delta(NamedTuple):
-    """What one call did, in the thread that made it. Times are on the virtual clock, in nanoseconds.
+    """The effect of one call, in the thread that made it. Times are on the virtual clock, in nanoseconds.
 
     The fields are those of `Delta` in plugin/counters.cc, in the same order.
     """

@@ -23,10 +23,10 @@ def main() -> int:
         print_note(str(error))
         return error.exit_code
     checks = {
-        "results as on the CPU": _same_results(),
+        "results are the same as on the CPU": _same_results(),
         "a read is one sync and one copy": _read_is_counted(),
         "a training step repeats the CPU's loss": _same_loss(),
-        "too much memory is refused and comes back": _memory_is_limited(),
+        "a request for too much memory fails, and memory that is freed can be used again": _memory_is_limited(),
     }
     for name, holds in checks.items():
         print_answer(f"self-test   {'ok    ' if holds else 'FAILED'} {name}")

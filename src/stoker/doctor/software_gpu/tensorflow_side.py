@@ -14,7 +14,7 @@ from stoker.tf_internals.types import CollectiveOptions, DatasetIterator
 
 
 def has_started() -> bool:
-    """Whether TensorFlow's runtime has started. After that, no device can be added."""
+    """Return whether TensorFlow's runtime has started. After that, no device can be added."""
     return eager.has_started()
 
 
@@ -38,7 +38,7 @@ def load_plugin(path: Path, count: int) -> None:
 
 
 def adapt(library: ctypes.PyDLL, deterministic: bool) -> None:
-    """Make other signs of a GPU agree, and keep the clock undisturbed."""
+    """Make TensorFlow and Keras behave as with a GPU, and keep the clock undisturbed."""
     # Keras orders a GRU's gates for cuDNN only in a CUDA build. Without this the results would be silently wrong.
     tf.sysconfig.get_build_info()["is_cuda_build"] = True
     if deterministic:

@@ -22,7 +22,7 @@ class CacheAfterRandom(Rule):
     severity = "error"
     what = (
         "Reports `cache()` that comes after a map with random augmentation, or after `shuffle` with no other "
-        "`shuffle` behind the cache."
+        "`shuffle` after the cache."
     )
     why = (
         "The cache keeps what the first epoch drew: every later epoch sees the same augmented images in the same "

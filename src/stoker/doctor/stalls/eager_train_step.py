@@ -50,8 +50,8 @@ class EagerTrainStep(Rule):
         "may compile it."
     )
     repair = AsGraph(
-        assumes="as a graph the same kernels run, between one after the other and as many at a time as there are "
-        "processors",
+        assumes="in a graph the same kernels run: at worst one after the other, at best as many at a time as there "
+        "are processors",
         beside=(0.0, 0.7),
         spread=(0.4, 0.4),
         owns_tapes=True,

@@ -25,7 +25,7 @@ class FrozenSlots(Stall):
     remedy = "Freeze the layers first, then compile with a new optimizer, or build it on model.trainable_variables."
     why = (
         "Adam keeps two numbers for each weight it was built on, frozen later or not. And a model that is not compiled "
-        "again goes on training the layers that look frozen."
+        "again keeps training the layers that look frozen."
     )
     holds_memory = True
 

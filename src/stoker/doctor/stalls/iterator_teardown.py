@@ -51,9 +51,7 @@ class IteratorTeardown(Stall):
         "Each `for` over a dataset creates an iterator, and deleting an iterator blocks until tf.data's "
         "autotuner has stopped."
     )
-    repair = _DoneOnce(
-        accounts=("teardown",), assumes="one iterator serves all epochs, and is taken down once"
-    )
+    repair = _DoneOnce(accounts=("teardown",), assumes="one iterator serves all epochs, and is deleted once")
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Report pipelines whose iterators take long to delete. One deletion is needed; the others are lost time."""

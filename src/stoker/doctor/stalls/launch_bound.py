@@ -47,7 +47,7 @@ class _ManyStepsACall(AsGraph):
         return "line-as-graph" if _is_of_ops(finding) else "many-steps"
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """Replace the calls, their kernels and the loop's own Python by the timed loop."""
+        """Replace the calls, their kernels and the loop's own Python with the timed loop."""
         timed = self.timed(program, finding)
         if _is_of_ops(finding) or (timed is not None and timed.replaces):
             return super().apply_measured(program, finding, seconds)
@@ -104,12 +104,12 @@ class _ManyStepsACall(AsGraph):
 
 
 def _is_kernel_of(piece: Piece, finding: Finding) -> bool:
-    """Whether a piece is kernels of the finding's calls, or of calls from an unknown line."""
+    """Return whether a piece is kernels of the finding's calls, or of calls from an unknown line."""
     return piece.account == "compute" and piece.site in (None, site_of(finding))
 
 
 def _is_of_ops(finding: Finding) -> bool:
-    """Whether a finding is about eager ops rather than calls."""
+    """Return whether a finding is about eager ops rather than calls."""
     return "ops" in finding.detail
 
 
@@ -125,7 +125,7 @@ class LaunchBound(Stall):
     why = "Every call has a fixed cost on the host. If a step computes little, that cost is most of its time."
     repair = _ManyStepsACall(
         accounts=("dispatch", "launch", "graph"),
-        assumes="many steps a call: kernels take between their mean and what the quickest calls took",
+        assumes="many steps per call: kernels take between their mean time and that of the quickest calls",
         uncertain=(_IN_A_LOOP, SIDE_BY_SIDE),
     )
 

@@ -96,7 +96,7 @@ def _rename(module: SourceModule, call: ast.Call) -> Edit:
 
 
 def _drop(module: SourceModule, call: ast.Call) -> Edit:
-    """Replace the call by its gradients, or remove the whole statement `g = optimizer.get_unscaled_gradients(g)`."""
+    """Replace the call with its gradients, or remove the whole statement `g = optimizer.get_unscaled_gradients(g)`."""
     raw, statement = call.args[0], module.parents.get(call)
     alone = (
         isinstance(statement, ast.Assign)

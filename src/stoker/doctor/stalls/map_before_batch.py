@@ -84,9 +84,7 @@ class MapBeforeBatch(Rule):
         "Functions that index or reshape their argument would have to be changed; only functions that "
         "work on a batch as they are get reported."
     )
-    repair = _CalledPerBatch(
-        assumes=f"one call of the map for a batch costs what one for an element did; {CROWDED}"
-    )
+    repair = _CalledPerBatch(assumes=f"one map call per batch costs what one per element did; {CROWDED}")
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
         """Report element-wise maps that could move after a later batch stage."""

@@ -61,8 +61,8 @@ class MapWithoutParallelCalls(Rule):
     )
     why = "A map without it handles one element after the other on one thread, however many cores there are."
     fix_safety = (
-        "Unsafe: where the function draws random numbers or keeps state, another order of evaluation gives "
-        "other values."
+        "Unsafe: where the function draws random numbers or keeps state, a different order of evaluation "
+        "gives different values."
     )
     repair = _InParallel(assumes=f"the map runs on all processors, ahead of the step; {CROWDED}")
 

@@ -126,7 +126,7 @@ def find_unprefetched(fact: Consumed) -> ChainStage | None:
 
 
 def ends_prefetched(dataset: Dataset) -> bool:
-    """Whether a pipeline's last working stage is a prefetch, or combines pipelines that all end in one."""
+    """Return whether a pipeline's last working stage is a prefetch, or combines pipelines that all end in one."""
     working = [stage for stage in dataset.stages if stage.name not in _LIGHT]
     if not working:
         return dataset.prefetched
@@ -167,7 +167,7 @@ def _fix(dataset: Dataset, last: ChainStage) -> Fix | None:
 
 
 def _is_settled(dataset: Dataset) -> bool:
-    """Whether an element is the same whenever it is made, since nothing that it depends on changes during the run."""
+    """Return whether an element is the same whenever it is made: nothing that it depends on changes in the run."""
     if dataset.source.startswith("tf.data.") and dataset.source.endswith(("from_generator", ".scan")):
         return False
     if not dataset.source.startswith(("tf.data.", "tfds.", "keras.")):

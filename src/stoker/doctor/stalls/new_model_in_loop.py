@@ -1,4 +1,4 @@
-"""Each turn of a loop makes a model, whose steps Keras traces anew: k-fold validation, a search over seeds."""
+"""Each turn of a loop makes a model, whose steps Keras traces again: k-fold validation, a search over seeds."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class NewModelInLoop(Stall):
     )
     repair = _TracedForOne(
         accounts=("trace",),
-        assumes="one model, with its weights and optimizer set back, serves all turns of the loop",
+        assumes="one model, with its weights and optimizer reset, serves all turns of the loop",
         claims_loss_only=True,
         only_leaves_out=True,
     )

@@ -41,9 +41,7 @@ class NoInputSignature(Rule):
                 continue
             for node, value in fact.arguments:
                 if _changes_shape(value):
-                    message = (
-                        f"{describe(node)} changes its shape from call to call: each shape is traced anew"
-                    )
+                    message = f"{describe(node)} changes its shape from call to call: each new shape is traced again"
                     how = fact.compiled
                     yield self.problem_at(how.module, how.node, message, _relax(how), fact.at)
                     break

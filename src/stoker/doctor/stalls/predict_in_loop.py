@@ -41,7 +41,7 @@ class _CompiledCall(Repair):
         return not is_loop_python(piece)
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """Replace everything that `predict` does by the timed call. The rest of the step stays."""
+        """Replace everything that `predict` does with the timed call. The rest of the step stays."""
         seconds *= _calls_per_step(program, finding)
         if finding.detail.get("rows_are_there"):
             # A single call of `predict` must be prepared, too.
@@ -52,7 +52,7 @@ class _CompiledCall(Repair):
         return made if waits else replace(made, source=None)
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """Keep the graph, and replace the rest of `predict` by a compiled call of it."""
+        """Keep the graph, and replace the rest of `predict` with a compiled call of it."""
         alone = self.own_s(program, finding) > _NOTHING_ELSE * mean_s(program.steps, lambda piece: True)
         # Older records do not say whether all rows were there from the start.
         if alone and finding.detail.get("rows_are_there", True):
@@ -149,7 +149,7 @@ class PredictInLoop(Rule):
 
 
 def _is_whole(fact: Call) -> bool:
-    """Whether the call gets a whole data set, or the loop walks over models rather than data."""
+    """Return whether the call gets a whole data set, or the loop walks over models rather than data."""
     given = fact.argument(0, "x")
     if isinstance(given, Dataset):
         return True

@@ -71,7 +71,7 @@ class _WithoutPython(InputRepair):
 
 
 def _is_teardown(piece: Piece) -> bool:
-    """Whether a piece deletes an iterator, and belongs to no finding of its own."""
+    """Return whether a piece deletes an iterator, and belongs to no finding of its own."""
     return piece.account == "teardown" and piece.site is None
 
 
@@ -120,7 +120,7 @@ class PythonInputPipeline(Rule):
 
 
 def _feeds(fact: Call) -> bool:
-    """Whether a call feeds a pipeline: it is in a mapped function, or in one whose name says so."""
+    """Return whether a call feeds a pipeline: it is in a mapped function, or in one whose name says so."""
     name = getattr(fact.at.function, "name", "")
     return fact.at.mapped or bool(_LOADING.search(name.lower()))
 

@@ -65,7 +65,7 @@ class RetracePythonArg(Rule):
 
 
 def varies(value: Value) -> bool:
-    """Whether a value is part of the graph's key and differs from call to call."""
+    """Return whether a value is part of the graph's key and differs from call to call."""
     if isinstance(value, Py):
         return value.varies and value.type in _RETRACING
     if isinstance(value, Seq) and value.items is not None:

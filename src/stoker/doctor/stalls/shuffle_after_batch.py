@@ -37,10 +37,10 @@ class ShuffleAfterBatch(Rule):
         "The same examples stay together in every epoch; only the order of the batches changes. The buffer also "
         "holds whole batches: its size counts batches, not examples."
     )
-    fix_safety = "Unsafe: the examples come in another order, as intended."
+    fix_safety = "Unsafe: the examples come in a different order, as intended."
     known_problems = (
         "A `batch` that forms one example out of several (a text window) is recognised by the second "
-        "`batch` behind the shuffle."
+        "`batch` after the shuffle."
     )
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:

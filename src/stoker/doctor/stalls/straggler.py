@@ -24,7 +24,7 @@ class Straggler(Stall):
     code = "STK601"
     account = "communication"
     title = "One worker is slower than the others, and all wait for it"
-    remedy = "Find out what takes it longer: its input, its machine, or work that only the chief does."
+    remedy = "Find out why it takes longer: its input, its machine, or work that only the chief does."
     why = "An exchange ends when the last worker arrives, so all the others wait for the slowest."
 
     def find_in_job(self, workers: Mapping[int, Record], rows: Sequence[WorkerRow]) -> Iterator[Finding]:

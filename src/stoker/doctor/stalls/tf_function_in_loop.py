@@ -44,9 +44,7 @@ class TfFunctionInLoop(Rule):
         for fact in analysis.facts:
             made_anew = isinstance(fact, FunctionMade) and fact.at.repeated and not fact.rebuilt
             if made_anew and not fact.at.graph and not _is_kept(fact):
-                yield self.problem(
-                    fact.at, "a new tf.function is made each time round, and traced anew each time"
-                )
+                yield self.problem(fact.at, "a new tf.function is made and traced in each iteration")
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Report definitions of many tf.function objects, at the line of the definition, which is inside the loop."""
@@ -60,7 +58,7 @@ class TfFunctionInLoop(Rule):
 
 
 def _is_kept(fact: Fact) -> bool:
-    """Whether the program caches the function: it is put into a dictionary, or made only if there is none yet."""
+    """Return whether the program caches the function: puts it into a dictionary, or makes it only if there is none."""
     module, node = fact.at.module, fact.at.node
     statement = module.find_enclosing(node, ast.stmt)
     if isinstance(statement, ast.Assign) and any(isinstance(t, ast.Subscript) for t in statement.targets):

@@ -31,7 +31,7 @@ class WrongCrossentropy(Rule):
     remedy = "Use from_logits=True without a softmax, and the sparse loss for integer labels."
     severity = "error"
     what = (
-        "Reports `from_logits=True` behind a softmax or sigmoid, a cross-entropy of probabilities behind a layer "
+        "Reports `from_logits=True` after a softmax or sigmoid, a cross-entropy of probabilities after a layer "
         "without activation, a softmax over one output, a binary cross-entropy over a softmax, integer labels with the "
         "categorical loss and one-hot labels with the sparse one."
     )
@@ -97,7 +97,7 @@ def family(loss: Value | None) -> str:
 
 
 def takes_logits(loss: Value | None) -> bool | None:
-    """Whether the loss takes logits; None if unknown."""
+    """Return whether the loss takes logits; None if unknown."""
     if isinstance(loss, Py):
         return False
     given = loss.about.get("from_logits") if isinstance(loss, Thing) else None

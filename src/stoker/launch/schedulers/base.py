@@ -46,26 +46,26 @@ class Scheduler(ABC):
 
     @classmethod
     def has_started(cls, variables: Mapping[str, str]) -> bool:
-        """Whether the scheduler started the process with these variables, as a worker."""
+        """Return whether the scheduler started the process with these variables, as a worker."""
         return False
 
     def find_place(self) -> WorkerPlace:
         """Return this worker's place in its job: the only worker, unless the scheduler knows better.
 
         Raises:
-            UsageError: the variables do not tell the place.
+            UsageError: the variables do not give the place.
         """
         return WorkerPlace(0, ["localhost:0"])
 
     def count_restarts(self) -> int:
-        """Return how often the scheduler has restarted the whole job so far."""
+        """Return how many times the scheduler has restarted the whole job so far."""
         text = self._variables.get(self.restart_variable or "", "")
         return int(text) if text.isdigit() else 0
 
     # From the command line
 
     def must_submit(self) -> bool:
-        """Whether a job cannot run from here and must be submitted."""
+        """Return whether a job cannot run from here and must be submitted."""
         return False
 
     @abstractmethod

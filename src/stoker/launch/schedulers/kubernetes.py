@@ -72,7 +72,7 @@ class Kubernetes(Scheduler):
 
     @classmethod
     def has_started(cls, variables: Mapping[str, str]) -> bool:
-        """Whether this is a numbered pod of a manifest that Stoker wrote."""
+        """Return whether this is a numbered pod of a manifest that Stoker wrote."""
         return _INDEX in variables and _ADDRESS in variables
 
     def find_place(self) -> WorkerPlace:

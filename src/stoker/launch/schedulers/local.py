@@ -28,7 +28,7 @@ class Local(Scheduler):
 
     @classmethod
     def has_started(cls, variables: Mapping[str, str]) -> bool:
-        """True: this is every process that no other scheduler started."""
+        """Return True: this is every process that no other scheduler started."""
         return True
 
     def plan(self, request: JobRequest) -> LaunchPlan:

@@ -38,7 +38,7 @@ class Ray(Scheduler):
 
     @classmethod
     def has_started(cls, variables: Mapping[str, str]) -> bool:
-        """Whether this is a worker of Ray Train; other tasks of Ray have no rank."""
+        """Return whether this is a worker of Ray Train; other tasks of Ray have no rank."""
         train = sys.modules.get("ray.train")
         if train is None or "RAY_RAYLET_PID" not in variables:
             return False
@@ -66,7 +66,7 @@ class Ray(Scheduler):
         while len(addresses := ray.get(book.read.remote())) < size:
             if time.monotonic() > deadline:
                 raise UsageError(
-                    f"ray: {size - len(addresses)} of {size} workers did not come within {_WAIT_S:g} s"
+                    f"ray: {size - len(addresses)} of {size} workers did not arrive within {_WAIT_S:g} s"
                 )
             time.sleep(_ASK_EVERY_S)
         # The actor ends with the worker that created it, so no worker may leave before all have read the addresses.

@@ -88,7 +88,7 @@ class Slurm(Scheduler):
 
     @classmethod
     def has_started(cls, variables: Mapping[str, str]) -> bool:
-        """Whether this is a task of a step. A batch script has a rank, but belongs to no step."""
+        """Return whether this is a task of a step. A batch script has a rank, but belongs to no step."""
         return "SLURM_STEP_ID" in variables and "SLURM_PROCID" in variables
 
     def find_place(self) -> WorkerPlace:
@@ -113,7 +113,7 @@ class Slurm(Scheduler):
         return WorkerPlace(rank, addresses)
 
     def must_submit(self) -> bool:
-        """Whether this is outside an allocation, where a job is submitted."""
+        """Return whether this is outside an allocation, where a job is submitted."""
         return not {"SLURM_JOB_ID", "SLURM_JOB_NODELIST"} <= set(self._variables)
 
     def plan(self, request: JobRequest) -> LaunchPlan:

@@ -19,7 +19,7 @@ class TfConfig(Scheduler):
 
     @classmethod
     def has_started(cls, variables: Mapping[str, str]) -> bool:
-        """Whether TF_CONFIG is set."""
+        """Return whether TF_CONFIG is set."""
         return bool(variables.get("TF_CONFIG"))
 
     def find_place(self) -> WorkerPlace:

@@ -161,7 +161,7 @@ def train_one(
 def learn_again(
     trained: recipes.Trained, rows: recipes.Rows, run: recipes.Run, settings: Settings
 ) -> keras.Model:
-    """Train the same network on these rows, for as many epochs and with the learning rates that served best."""
+    """Train the same network on these rows, for as many epochs and with the learning rates that worked best."""
     keras.utils.set_random_seed(settings.seed)
     train, _, _ = read(settings)
     model = network(trained.name, train, rows.labels, settings)

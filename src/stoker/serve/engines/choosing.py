@@ -110,7 +110,7 @@ def _use_named_engine(
     known: Bundle, ways: dict[str, Callable[[], Run]], name: str, examples: _Recorded
 ) -> Engine:
     if name not in ways:
-        raise BundleError(f"engine {name!r} is none of {', '.join(ways)}")
+        raise BundleError(f"engine {name!r} is not one of {', '.join(ways)}")
     run = ways[name]()
     right = _is_right(known, name, run, examples)
     if right is None:

@@ -42,7 +42,7 @@ def allowed_of(known: Bundle, name: str) -> dict[str, float]:
 
 
 def is_installed(name: str) -> bool:
-    """Whether the engine's runtime is installed."""
+    """Return whether the engine's runtime is installed."""
     return importlib.util.find_spec(RUNTIMES[name]) is not None
 
 
@@ -78,7 +78,7 @@ def add_labels(run: Run, known: Bundle) -> Run:
     scores = next((one for one in outputs if one.name == _SCORES), None)
     if scores is None or scores.shape[-1:] != (len(known.labels),):
         raise BundleError(
-            f"{known.path} is damaged: it has {len(known.labels)} labels, and not a score for each"
+            f"{known.path} is damaged: it has {len(known.labels)} labels, but not a score for each"
         )
     words = np.array([word.encode("utf-8") for word in known.labels], dtype=object)
     order = [one.name for one in known.signature.outputs]

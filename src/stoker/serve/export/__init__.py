@@ -3,7 +3,7 @@
 | module | subject |
 |---|---|
 | writing | `export`: the steps, in order |
-| names | stable names for what a model takes and gives |
+| names | stable names for a model's inputs and outputs |
 | intake | what goes in: the model's own inputs, or raw rows with features in front |
 | answers | what comes out: the model's outputs, and labels with scores |
 | example_rows | example rows where none are given |

@@ -39,7 +39,7 @@ def check(engines: Sequence[str]) -> list[str]:
     """
     for name in engines:
         if name not in converted.FILES:
-            raise ArgumentError(f"engine {name!r} is none of {', '.join(converted.FILES)}")
+            raise ArgumentError(f"engine {name!r} is not one of {', '.join(converted.FILES)}")
         for module in (converted.RUNTIMES[name], _CONVERTERS[name]):
             if importlib.util.find_spec(module) is None:
                 raise ArgumentError(f"engine {name!r} needs {module}: pip install 'stoker[{name}]'")

@@ -121,7 +121,7 @@ def _check_rows(keys: list[str], outputs: list[Tensor]) -> None:
             raise BundleError(f"output {key!r} has no known shape, so its rows cannot be told apart")
         if output.shape.rank == 0 or output.shape[0] is not None:
             raise BundleError(
-                f"output {key!r} has shape {output.shape}: its first size must be the number of rows, not fixed"
+                f"output {key!r} has shape {output.shape}: its first dimension must be the number of rows, not fixed"
             )
 
 

@@ -70,7 +70,7 @@ def intake_of(model: keras.Model, features: object, examples: object) -> Intake:
 
 
 def _takes_text_alone(model: keras.Model, table: Features) -> bool:
-    """Whether `table` is a reader of texts: one column, which the model takes as a plain tensor."""
+    """Return whether `table` is a reader of texts: one column, which the model takes as a plain tensor."""
     return len(table) == 1 and not isinstance(input_structure(model), Mapping)
 
 
@@ -106,7 +106,8 @@ def _specs_of(examples: Nest) -> Nest:
     """Return the specs of examples, for a model that does not say what it takes."""
     if examples is None:
         raise ArgumentError(
-            "the model does not say what it takes, as a subclassed one: give examples= (arrays with a few rows)"
+            "the model does not say what it takes, as is usual for a subclassed one: give examples= "
+            "(arrays with a few rows)"
         )
     if hasattr(examples, "columns") and hasattr(examples, "to_numpy"):
         examples = examples.to_numpy()

@@ -29,7 +29,7 @@ _WAIT_S = 10.0
 
 @dataclass(frozen=True)
 class Lineage:
-    """What is known about a model's origin.
+    """The facts known about a model's origin.
 
     Attributes:
         store: the store that holds it; None if nothing is kept.

@@ -3,7 +3,7 @@
 "int8" tries these in order, and takes the first that keeps the bound on rows it was not calibrated with:
 
 1. weights and activations, with ranges from the calibration rows;
-2. weights, and activations with ranges computed anew for each row;
+2. weights, and activations with ranges computed for each row;
 3. as 1, with the layers that move the answers most left in float.
 
 "float16" halves the weights; the arithmetic stays float32.
@@ -30,7 +30,7 @@ _LEAST_ROWS = 20
 
 
 class QuantizationReport(TypedDict):
-    """What a bundle's description says about a quantised engine.
+    """The part of a bundle's description about a quantised engine.
 
     `off`, `bound`: shares of an output's largest value. `allowed`: the bound by output. `bytes`: of the float file and
     of this one. `times_quicker`: for one row and for several.
@@ -65,10 +65,13 @@ def read_quantization(kind: str, bound: float, fields: Sequence[Field], given: o
     if not kind:
         return None
     if kind not in KINDS:
-        raise ArgumentError(f"quantize={kind!r} is none of {', '.join(KINDS)}")
+        raise ArgumentError(f"quantize={kind!r} is not one of {', '.join(KINDS)}")
     if not 0 < bound < 1:
         raise ArgumentError(f"bound={bound!r} must be more than 0 and less than 1")
-    need = f"{kind} needs {_LEAST_ROWS} real rows to calibrate and to prove the bound: calibrate= (--calibrate FILE)"
+    need = (
+        f"{kind} needs {_LEAST_ROWS} real rows to calibrate and to prove the bound: "
+        "give calibrate= (--calibrate FILE)"
+    )
     if given is None:
         raise ArgumentError(need)
     if isinstance(given, tf.data.Dataset):
@@ -92,7 +95,7 @@ def quantize(
     Args:
         function: the function to quantise.
         directory: where the function is saved.
-        inputs, outputs: what the function takes and gives.
+        inputs, outputs: those of the function.
         recorded: the inputs of the recorded examples, for which the bound must hold, too.
         asked: what was asked for.
 
@@ -130,7 +133,7 @@ def describe(report: QuantizationReport) -> str:
     one, many = report["times_quicker"]
     gains = f"{one:.2f}x for one row, {many:.2f}x for {MANY}"
     speed = (
-        f"{gains}, of float's speed on LiteRT"
+        f"{gains}, compared with float on LiteRT"
         if max(one, many) > 1.1
         else f"no quicker than float here ({gains})"
     )

@@ -196,7 +196,7 @@ def _examples(intake: Intake, features: object, given: object) -> list[Array]:
         given = tf.nest.map_structure(lambda one: one.numpy(), given)
     rows = as_rows(intake.fields, given)
     if rows.count == 0:
-        raise ArgumentError("examples: there is no row")
+        raise ArgumentError("examples: there are no rows")
     return [array[:_MOST_EXAMPLES] for array in rows.arrays]
 
 

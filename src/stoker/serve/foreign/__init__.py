@@ -6,7 +6,7 @@ the model unchanged, and requests are answered together only if a trial showed t
 | module | subject |
 |---|---|
 | places | where such a model is stored, and whether it was replaced |
-| signatures | what a signature takes and gives; whether it changes anything |
+| signatures | a signature's inputs and outputs; whether it changes anything |
 | loading | a SavedModel in a session, a LiteRT file in an interpreter |
 | warming | requests that came with the model; the trial of answering together |
 | examples | serializing examples that came as JSON |

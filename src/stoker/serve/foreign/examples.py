@@ -28,6 +28,6 @@ def serialize_example(features: Mapping[str, object]) -> bytes:
         elif all(isinstance(one, int | float) and not isinstance(one, bool) for one in values):
             feature.float_list.value.extend(map(float, values))
         else:
-            raise RequestError(400, f"{name!r} must be numbers or texts, one or a list of the same kind")
+            raise RequestError(400, f"{name!r} must be numbers or strings, one or a list of the same kind")
     serialized: bytes = made.SerializeToString()
     return serialized

@@ -12,14 +12,14 @@ _PARTS = (SAVED_MODEL, SAVED_MODEL_TEXT, LITERT, "variables/variables.index")
 
 
 def is_foreign_model(path: Path) -> bool:
-    """Whether this path holds a model that Stoker did not export; a bundle may hold such files, too."""
+    """Return whether this path holds a model that Stoker did not export; a bundle may hold such files, too."""
     if (path / DESCRIPTION).is_file():
         return False
     return any((path / name).is_file() for name in (SAVED_MODEL, SAVED_MODEL_TEXT, LITERT))
 
 
 def is_in_litert(path: Path, preferred: bool) -> bool:
-    """Whether to load the model's LiteRT file: because there is no other, or because it is preferred."""
+    """Return whether to load the model's LiteRT file: because there is no other, or because it is preferred."""
     has_saved_model = any((path / name).is_file() for name in (SAVED_MODEL, SAVED_MODEL_TEXT))
     return not has_saved_model or (preferred and (path / LITERT).is_file())
 

@@ -1,4 +1,4 @@
-"""What a signature of a SavedModel takes and gives, and whether a call of it changes anything."""
+"""The inputs and outputs of a SavedModel's signature, and whether a call of it changes anything."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def _declared(info: ProtoMessage) -> tuple[int | None, ...] | None:
 
 
 def leaves_rows_free(fields: tuple[TensorField, ...]) -> bool:
-    """Whether every field has a first dimension, and none fixes its size."""
+    """Return whether every field has a first dimension, and none fixes its size."""
     return bool(fields) and all((one.declared or (0,))[0] is None for one in fields)
 
 
 def only_reads(meta: ProtoMessage, outputs: list[str]) -> bool:
-    """Whether computing these tensors changes no variable, table or file, and draws no random numbers."""
+    """Return whether computing these tensors changes no variable, table or file, and draws no random numbers."""
     nodes = {node.name: node for node in meta.graph_def.node}
     functions = {one.signature.name: one for one in meta.graph_def.library.function}
     seen: set[str] = set()
@@ -89,7 +89,7 @@ def only_reads(meta: ProtoMessage, outputs: list[str]) -> bool:
 
 
 def _node_reads(node: ProtoMessage, functions: dict[str, ProtoMessage], called: list[str]) -> bool:
-    """Whether a node only reads. The functions that it calls are added to `called`."""
+    """Return whether a node only reads. The functions that it calls are added to `called`."""
     names = {node.op}
     for value in node.attr.values():
         names.add(value.func.name)
@@ -110,4 +110,4 @@ def _node_name(tensor: str) -> str:
 def require_signatures(found: dict[str, ProtoMessage], place: object) -> None:
     """Refuse a model without signatures."""
     if not found:
-        raise BundleError(f"{place} has no signature that can be asked: save it with signatures=...")
+        raise BundleError(f"{place} has no signature that can be called: save it with signatures=...")

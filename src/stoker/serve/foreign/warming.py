@@ -31,7 +31,7 @@ _TRIAL_ROWS = 3
 _FREE_SIZE = 4
 _WORDS = (b"one", b"two words", b"three short words")
 Warmed = dict[str, list[list[Array]]]
-"""What signatures were asked, by name."""
+"""The tensors that signatures were called with, by name."""
 
 
 def answer_recorded_requests(loaded: Iterable[LoadedSignature], place: Path, repeats: int = 1) -> Warmed:
@@ -70,7 +70,7 @@ def _read_records(file: Path) -> Iterator[ProtoMessage]:
 
 
 def _questions(log: ProtoMessage) -> Iterator[tuple[str, dict[str, Array]]]:
-    """Yield the signatures that a recorded request asks, each with its tensors."""
+    """Yield the signatures that a recorded request calls, each with its tensors."""
     kind = log.WhichOneof("log_type")
     if kind is None:
         return

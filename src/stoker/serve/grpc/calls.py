@@ -1,4 +1,4 @@
-"""What all gRPC services share: calls pass messages to the data plane, and errors become gRPC's codes."""
+"""The base of all gRPC services: calls pass messages to the data plane, and errors become gRPC's codes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class GrpcService:
         return {}
 
     def name_model(self, request: ProtoMessage) -> str:
-        """Return the model that a request asks; "" for none."""
+        """Return the model that a request names; "" for none."""
         return ""
 
     def make_handler(self) -> grpc.GenericRpcHandler:

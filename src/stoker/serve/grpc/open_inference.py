@@ -85,7 +85,7 @@ class InferenceService(GrpcService):
         response.extensions.extend(EXTENSIONS)
 
     async def describe_model(self, inquiry: Inquiry, request: ProtoMessage, response: ProtoMessage) -> None:
-        """Say what a model takes and gives."""
+        """Describe the inputs and outputs of a model."""
         version = self.plane.models.version(request.name, request.version or None)
         signature = version.signature()
         response.name, response.platform = request.name, PLATFORM

@@ -70,7 +70,9 @@ class PredictionService(_ServingService):
             rows = signature.read_rows(read_tensors(request.inputs))
             for name in request.output_filter:
                 if name not in fields:
-                    raise RequestError(400, f"there is no output {name!r}; there are {', '.join(fields)}")
+                    raise RequestError(
+                        400, f"there is no output {name!r}; the outputs are {', '.join(fields)}"
+                    )
 
             def fill(answers: Answers) -> None:
                 _fill_spec(response.model_spec, spec.name, version, signature)

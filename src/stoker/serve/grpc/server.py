@@ -21,7 +21,7 @@ async def start_server(plane: DataPlane, address: str, shared: bool = False) -> 
     """Start a server, and return it with its port. If it is `shared`, other processes may listen on the port, too.
 
     Raises:
-        UsageError: the server cannot listen at the address.
+        UsageError: the server cannot listen on the address.
     """
     settings = plane.settings
     options: list[tuple[str, int | str]] = [

@@ -44,7 +44,7 @@ class HealthService(GrpcService):
         """Report the health of the server, or of one of its services, which is the same."""
         if request.service and request.service not in _SERVICES:
             raise RequestError(
-                404, f"there is no service {request.service!r}; there are {', '.join(_SERVICES)}"
+                404, f"there is no service {request.service!r}; the services are {', '.join(_SERVICES)}"
             )
         response.status = self._status()
 

@@ -9,7 +9,7 @@
 | page | the page on which a person can try a model |
 | operators | health, metrics, the ledger, the page's data |
 | routing | the table of paths, which finds a request's route |
-| schemas, tensorflow_asking, inference_asking | what a model takes and gives, as JSON schemas |
+| schemas, tensorflow_asking, inference_asking | JSON schemas of a model's inputs and outputs |
 | tensorflow_metadata | versions and signatures, described as TensorFlow Serving does |
 | openapi | the OpenAPI document, made from the table of paths, the models and the errors |
 | app | one exchange of request and response, and ASGI |

@@ -1,4 +1,4 @@
-"""Who may send a request: checked before its body is read, whichever way the request comes."""
+"""Decide who may send a request, before its body is read, however the request arrives."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_token(token: str, given: bytes) -> None:
 
 
 def model_of(data: bytes) -> str | None:
-    """Return the model that the bytes of one whole, plain request ask; None for anything else.
+    """Return the model that the bytes of one whole, plain request name; None for anything else.
 
     Used only to refuse: a request that a full queue refuses need not be parsed.
     """

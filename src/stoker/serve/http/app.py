@@ -174,7 +174,7 @@ class App:
         return _REFUSED + head.encode() + body
 
     def route(self, request: HttpRequest) -> Routed:
-        """Return the answer to a complete request, or what it asks of a model; raise RequestError if it has neither."""
+        """Return the answer to a complete request, or its question to a model; raise RequestError if it has neither."""
         request.started = now()
         if b"content-encoding" in request.headers:
             self._decompress(request)

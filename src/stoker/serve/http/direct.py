@@ -49,7 +49,7 @@ class Direct(Exchange):
         """Do nothing, as nothing waits for the event."""
 
     def is_admitted(self) -> bool:
-        """Whether the body may be read; if not, the request is answered now."""
+        """Return whether the body may be read; if not, the request is answered now."""
         try:
             self.app.admission.check(self.request)
         except RequestError as error:

@@ -1,4 +1,4 @@
-"""What a model takes and gives over the Open Inference Protocol, as JSON schemas."""
+"""JSON schemas of a model's inputs and outputs over the Open Inference Protocol."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _YES: Schema = {"type": "boolean"}
 _ANSWERED_TYPE: Schema = {"enum": list(TYPES)}
 _LENGTH_HEADER: Schema = {
     **_COUNT,
-    "description": "How many bytes of the body are JSON; the bytes of tensors follow. Without it, all are.",
+    "description": "How many bytes of the body are JSON; the bytes of tensors follow. If absent, all are JSON.",
 }
 SERVER: Schema = of_object(name=TEXT, version=TEXT, extensions=of_list(TEXT))
 _DESCRIBED: Schema = of_list(of_object(name=TEXT, datatype=TEXT, shape=of_list({"type": "integer"})))
@@ -52,7 +52,9 @@ def infer_asking(version: Version, settings: ServerSettings) -> Asking:
         {**of_json(body), **binary},
         {**of_json(answer), **binary},
         request_headers={LENGTH: _LENGTH_HEADER},
-        response_headers={LENGTH: {**_LENGTH_HEADER, "description": "Of an answer with binary tensors."}},
+        response_headers={
+            LENGTH: {**_LENGTH_HEADER, "description": "Sent with an answer that has binary tensors."}
+        },
     )
 
 

@@ -36,7 +36,7 @@ class HttpResponse:
 
 
 Routed = HttpResponse | Question[HttpResponse]
-"""The answer to a request, or what it asks of a model."""
+"""The answer to a request, or its question to a model."""
 
 
 class MethodError(RequestError):
@@ -60,7 +60,7 @@ def refuse(error: RequestError) -> HttpResponse:
 
 
 def spell_refusal(status: bytes, line: bytes, headers: bytes = b"") -> bytes:
-    """Spell a response where the application has no request yet to answer; the connection closes after it."""
+    """Write out a response where the application has no request to answer yet; the connection closes after it."""
     body = b'{"error":"%b"}' % line
     return (
         b"HTTP/1.1 %b\r\nconnection: close\r\n%bcontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"

@@ -82,7 +82,7 @@ def tell_model_ready(request: HttpRequest, plane: DataPlane, named: ModelPath) -
 
 
 def tell_metadata(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """Describe the usual signature of a version."""
+    """Describe the default signature of a version."""
     signature = named.find_version(plane).signature()
     found = {
         "name": named.model,
@@ -122,14 +122,14 @@ def infer(request: HttpRequest, version: Version, settings: ServerSettings) -> P
     head, binary = _split(request, version.inputs, settings)
     name = parameters_of(head).get("signature_name", "")
     if not isinstance(name, str):
-        raise RequestError(400, '"signature_name" must be a text')
+        raise RequestError(400, '"signature_name" must be a string')
     signature = version.signature(name)
     rows = signature.read_rows(_read_inputs(head, binary, settings))
     wanted = _choose_outputs(head, signature.outputs)
     about: dict[str, object] = {"model_name": request.model, "model_version": str(version.number)}
     if head.get("id") is not None:
         if not isinstance(head["id"], str):
-            raise RequestError(400, '"id" must be a text')
+            raise RequestError(400, '"id" must be a string')
         about["id"] = head["id"]
     return Parsed(signature, rows, partial(_encode, version, about, wanted))
 
@@ -209,7 +209,7 @@ def _choose_outputs(head: dict[str, object], fields: tuple[Field, ...]) -> list[
         name, parameters = one.get("name"), parameters_of(one)
         if not isinstance(name, str):
             raise RequestError(
-                400, f"there is no output {name!r}; there are {', '.join(x.name for x in fields)}"
+                400, f"there is no output {name!r}; the outputs are {', '.join(x.name for x in fields)}"
             )
         if name in found:
             raise RequestError(400, f"the output {name!r} is asked for twice")
@@ -242,7 +242,7 @@ ROUTES = (
         route
         for base in _BASES
         for route in (
-            Route("GET", base, "What the model takes and gives", tell_metadata, of_json(METADATA)),
+            Route("GET", base, "The model's inputs and outputs", tell_metadata, of_json(METADATA)),
             Route("GET", f"{base}/ready", "Whether the model answers", tell_model_ready, of_json(_READY)),
             Route("GET", f"{base}/config", "How the model is set up", tell_config, of_json(CONFIG)),
             Route("GET", f"{base}/stats", "What it answered so far", tell_statistics, of_json(STATISTICS)),

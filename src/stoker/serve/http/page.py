@@ -97,7 +97,7 @@ def _row(known: Bundle, inputs: Arrays, row: int) -> dict[str, object]:
 
 
 def _count_examples(inputs: Arrays) -> int:
-    """Return how many examples the page offers: one of images, whose pixels take much room."""
+    """Return how many examples the page offers: one of images, whose pixels take a lot of room."""
     first = next(iter(inputs.values()))
     return min(_MOST_EXAMPLES, len(first)) if all(one.ndim == 1 for one in inputs.values()) else 1
 

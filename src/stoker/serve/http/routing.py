@@ -20,7 +20,7 @@ _PART = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True, slots=True)
 class ModelPath:
-    """What a path names: a model, and optionally one of its versions, by number or label."""
+    """The model that a path names, and optionally one of its versions, by number or label."""
 
     model: str = ""
     version: str | None = None
@@ -33,7 +33,7 @@ class ModelPath:
 
 @dataclass(frozen=True)
 class Asking:
-    """What a model takes and gives at a route.
+    """The inputs and outputs of a model at a route.
 
     Attributes:
         body: what the request holds, by media type.
@@ -57,7 +57,7 @@ class Route:
         summary: what the route is for, in a few words.
         respond: answers a request, or returns the question that it asks a model.
         answer: what the response holds, by media type, if that does not depend on the model.
-        asking: for a route that asks a model, what a version takes and gives; None if a version can never be asked
+        asking: for a route that asks a model, a version's inputs and outputs; None if a version can never be asked
             there.
         errors: statuses in addition to those that every request may get.
         is_documented: whether the OpenAPI document lists the route.
@@ -81,7 +81,7 @@ class Route:
 def ask_model(
     parse: Callable[[HttpRequest, Version, ServerSettings], Parsed[HttpResponse]],
 ) -> Callable[[HttpRequest, DataPlane, ModelPath], Routed]:
-    """Return a responder that asks the model that the path names; `parse` makes rows from the request."""
+    """Return a responder that queries the model in the path; `parse` makes rows from the request."""
 
     def respond(request: HttpRequest, plane: DataPlane, named: ModelPath) -> Routed:
         version, settings = named.find_version(plane), plane.settings
@@ -114,7 +114,7 @@ class Router:
         return None
 
     def respond(self, request: HttpRequest, plane: DataPlane) -> Routed:
-        """Answer a request, or return what it asks of a model; raise RequestError if nothing is at its path."""
+        """Answer a request, or return its question to a model; raise RequestError if nothing is at its path."""
         found = self._find(request.path)
         if found is None:
             raise RequestError(404, f"there is nothing at {request.path}{_hint(request.path)}")

@@ -1,4 +1,4 @@
-"""JSON schemas of what a model takes and gives, for the OpenAPI document, as strict as the checks in the code."""
+"""JSON schemas of a model's inputs and outputs, for the OpenAPI document, as strict as the checks in the code."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _nest(schema: Schema, sizes: Sequence[int | None]) -> Schema:
 
 
 def _scalar_given(dtype: str, longest: int) -> Schema:
-    """Describe a value in a request: the converter takes false and true for 0 and 1, and null for not a number."""
+    """Describe a value in a request: the converter takes false and true for 0 and 1, and null for NaN."""
     if dtype == "string":
         return {"anyOf": [{"type": "string", "maxLength": longest}, _ENCODED]}
     whole = _WHOLE.fullmatch(dtype)
@@ -95,7 +95,7 @@ def input_value(field: Field, settings: ServerSettings) -> Schema:
     if isinstance(field, TensorField):
         return {"$ref": f"{_COMPONENTS}given_{field.dtype}"}
     if field.reading is not None or field.kind:
-        return {"type": ["number", "string", "boolean", "null"]}  # a cell as it stands in its file
+        return {"type": ["number", "string", "boolean", "null"]}  # a cell as it appears in its file
     pixels = _nest(_scalar_given(field.dtype, settings.string_bytes), field.shape)
     return {"anyOf": [_ENCODED, pixels]} if takes_files(field) else pixels
 

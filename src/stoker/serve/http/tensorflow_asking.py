@@ -1,4 +1,4 @@
-"""What a model takes and gives over TensorFlow Serving's REST API, as JSON schemas."""
+"""JSON schemas of a model's inputs and outputs over TensorFlow Serving's REST API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TensorFlow Serving's REST API says about a model: its versions and their signatures, and the schemas of both."""
+"""A model's versions and signatures as TensorFlow Serving's REST API describes them, and their schemas."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def tell_status(request: HttpRequest, plane: DataPlane, named: ModelPath) -> Htt
 
 
 def tell_metadata(request: HttpRequest, plane: DataPlane, named: ModelPath) -> HttpResponse:
-    """Say what a version takes and gives."""
+    """Describe the inputs and outputs of a version."""
     return answer(describe_metadata(named.model, named.find_version(plane)))
 
 
@@ -91,7 +91,7 @@ def predict(request: HttpRequest, version: Version, settings: ServerSettings) ->
 
 
 def _csv_rows(body: bytes, settings: ServerSettings, *, judged: bool) -> list[dict[str, object]]:
-    """Read the rows of a CSV file with a header. A table's are `judged` as in training: a last total is dropped."""
+    """Read the rows of a CSV file with a header. A table's rows are `judged` as in training, without totals."""
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -207,12 +207,12 @@ def _read_object(
     body = parse_object(request.body)
     name = body.get("signature_name")
     if name is not None and not isinstance(name, str):
-        raise RequestError(400, '"signature_name" must be a text')
+        raise RequestError(400, '"signature_name" must be a string')
     return version.signature(name or ""), body
 
 
 def decode_base64(value: object, depth: int = 0) -> object:
-    """Replace `{"b64": "..."}` by its bytes, wherever it stands."""
+    """Replace `{"b64": "..."}` with its bytes, wherever it stands."""
     if depth > _DEEPEST:
         raise RequestError(400, f"the values are nested more than {_DEEPEST} deep")
     if isinstance(value, dict):
@@ -228,7 +228,7 @@ def decode_base64(value: object, depth: int = 0) -> object:
 
 
 def _holds_objects(value: object, depth: int) -> bool:
-    """Whether there may be objects inside. Only first elements are examined, not each number of an image."""
+    """Return whether there may be objects inside. Only first elements are examined, not each number of an image."""
     while isinstance(value, list) and value:
         value, depth = value[0], depth + 1
         if depth > _DEEPEST:
@@ -242,7 +242,7 @@ ROUTES = tuple(
     for base in _BASES
     for route in (
         Route("GET", base, "Which versions answer", tell_status, of_json(STATUS)),
-        Route("GET", f"{base}/metadata", "What the model takes and gives", tell_metadata, of_json(METADATA)),
+        Route("GET", f"{base}/metadata", "The model's inputs and outputs", tell_metadata, of_json(METADATA)),
         Route("POST", f"{base}:predict", "Predict", ask_model(predict), asking=predict_asking),
         Route("POST", f"{base}:classify", "Classify examples", ask_model(classify), asking=classify_asking),
         Route(

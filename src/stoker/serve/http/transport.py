@@ -135,7 +135,7 @@ class Protocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _is_plain(self, headers: dict[bytes, bytes]) -> bool:
-        """Whether a request can be answered as soon as it is complete, with no other before it."""
+        """Return whether a request can be answered as soon as it is complete, with no other before it."""
         if self._is_answering() or self.flow.write_paused:
             return False
         return b"transfer-encoding" not in headers and b"expect" not in headers

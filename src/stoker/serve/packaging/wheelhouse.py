@@ -93,7 +93,7 @@ def pack_installed(directory: Path) -> Path:
 
 
 def _is_packed(file: metadata.PackagePath) -> bool:
-    """Whether a wheel has this file; it has no scripts made for this environment, and none of an installer's notes."""
+    """Return whether a file belongs in a wheel: not a script made for this environment, nor an installer's note."""
     noted = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
     return ".." not in file.parts and file.suffix != ".pyc" and file.name not in noted
 
@@ -153,7 +153,7 @@ def _normalize(name: str) -> str:
 
 
 def _is_met(requirement: str, found: Collection[str]) -> bool:
-    """Whether there is a wheel for the requirement; TensorFlow's wheel has several names."""
+    """Return whether there is a wheel for the requirement; TensorFlow's wheel has several names."""
     match = re.match(r"[A-Za-z0-9][\w.-]*", requirement)
     name = _normalize(match[0]) if match else ""
     return name in found or (name in _TENSORFLOW and any(one in found for one in _TENSORFLOW))

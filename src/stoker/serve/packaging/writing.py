@@ -70,7 +70,7 @@ class PackageOptions:
                 f"--name {self.name!r}: use at most 53 lowercase letters, digits and '-', as Kubernetes requires"
             )
         if not re.fullmatch(r"3\.\d+", self.python):
-            raise UsageError(f"--python {self.python!r} must be like 3.11")
+            raise UsageError(f"--python {self.python!r} must be a version such as 3.11")
         if not 1 <= self.port <= 65535:
             raise UsageError(f"--port {self.port} must be between 1 and 65535")
 

@@ -12,7 +12,7 @@ the limits, queues the rows, records a sample and explains what went wrong.
 | ledger | every second of a request belongs to one account; what to change |
 | metrics | counts for Prometheus, shared by all workers |
 | deployment | the server as a run of the store: the bundles it uses, what it answered |
-| served | what one signature of a model takes and gives, and its queue |
+| served | one signature of a model: its inputs, its outputs, its queue |
 | versions | a loaded version: a bundle, or a model from elsewhere |
 | model_config | TensorFlow Serving's list of models |
 | inference_tensors | tensors of the Open Inference Protocol, for HTTP and gRPC |

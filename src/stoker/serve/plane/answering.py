@@ -34,7 +34,7 @@ T = TypeVar("T")  # an answer, as a protocol encodes it
 
 @dataclass(slots=True)
 class Inquiry:
-    """What the data plane knows about one request.
+    """The facts that the data plane knows about one request.
 
     Attributes:
         path: what it asks for.
@@ -61,7 +61,7 @@ class Inquiry:
 
 @dataclass(slots=True)
 class Parsed(Generic[T]):
-    """The rows of a question, the signature that it asks, and how its answers are encoded."""
+    """The rows of a question, the signature that it is for, and how its answers are encoded."""
 
     signature: ServedSignature
     rows: InputRows
@@ -70,7 +70,7 @@ class Parsed(Generic[T]):
 
 @dataclass(slots=True)
 class Question(Generic[T]):
-    """What a request asks of a model.
+    """A request's question to a model.
 
     Attributes:
         model: the model's name.
@@ -122,7 +122,7 @@ class _Asked(Job, Generic[T]):
             self._offer(self.named)
 
     def _offer(self, answers: Answers) -> None:
-        """Ask the candidate for this model too, now that the client has its answer."""
+        """Query the candidate for this model too, now that the client has its answer."""
         question, arrays, models = self.question, self.rows.arrays, self.plane.models
         candidate = models.shadows.candidate(question.model)
         # Answers of older versions cannot be compared with the candidate's.
@@ -153,7 +153,7 @@ class _Asked(Job, Generic[T]):
 
 
 def is_large(size: int, inputs: Sequence[Field]) -> bool:
-    """Whether parsing this many bytes could hold up all other requests."""
+    """Return whether parsing this many bytes could hold up all other requests."""
     return size > _LARGE_IMAGE_BYTES and (size > _LARGE_BYTES or any(map(takes_files, inputs)))
 
 
@@ -176,7 +176,7 @@ class DataPlane:
         self._parser = ThreadPoolExecutor(1, "stoker-parse")
 
     def is_serving(self) -> bool:
-        """Whether the server takes requests, and every model answers."""
+        """Return whether the server takes requests, and every model answers."""
         return self.is_ready and self.models.is_loaded()
 
     def require_ready(self) -> None:
@@ -218,7 +218,7 @@ class DataPlane:
         candidate: Candidate,
         found: T | RequestError,
     ) -> None:
-        """Deliver the candidate's answer; if the candidate refused, ask the model itself."""
+        """Deliver the candidate's answer; if the candidate refused, query the model itself."""
         if not isinstance(found, RequestError) or inquiry.has_left:
             deliver(found)
             return

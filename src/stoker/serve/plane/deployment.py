@@ -53,7 +53,7 @@ def end_run(run: TrackedRun, error: BaseException | None = None, code: int = 0) 
 
 
 class Deployment:
-    """What one worker records in the store."""
+    """The records that one worker keeps in the store."""
 
     def __init__(self, settings: ServerSettings, worker: int, say: Callable[[str], None]) -> None:
         self._run = settings.run

@@ -13,7 +13,7 @@ MEANINGS: Final = {
     401: "The token is missing or wrong.",
     403: "The server does not allow this.",
     404: "There is no such path, model or version.",
-    405: "The path takes other methods; Allow lists them.",
+    405: "The path takes different methods; Allow lists them.",
     408: "The request did not arrive in time.",
     413: "The body is too large.",
     415: "The body has an encoding other than gzip or deflate.",
@@ -21,7 +21,7 @@ MEANINGS: Final = {
     429: "The queue is full.",
     499: "The client closed the connection before its answer; nobody gets this one.",
     500: "The model failed.",
-    503: "The server is not ready, ends, or has too many requests.",
+    503: "The server is not ready, is shutting down, or has too many requests.",
     504: "There was no answer in time.",
 }
 # The statuses that say when to try again.

@@ -148,7 +148,7 @@ def choose_outputs(
     chosen = []
     for name, (is_binary, classes) in (asked or dict.fromkeys(by_name, (every, 0))).items():
         if name not in by_name:
-            raise RequestError(400, f"there is no output {name!r}; there are {', '.join(by_name)}")
+            raise RequestError(400, f"there is no output {name!r}; the outputs are {', '.join(by_name)}")
         if by_name[name].dtype not in NAMES:
             raise RequestError(400, f"{name!r} is {by_name[name].dtype}, which the protocol does not have")
         if type(classes) is not int or classes < 0:
@@ -158,7 +158,7 @@ def choose_outputs(
 
 
 def rank_values(array: Array, count: int, version: Version) -> Array:
-    """Return the largest values of each row, as texts "value:place" or "value:place:label"."""
+    """Return the largest values of each row, as strings "value:place" or "value:place:label"."""
     if array.ndim == 0 or array.dtype.kind not in "biuf":
         raise RequestError(
             400, "classification needs an output of numbers, with a row of them for each input row"

@@ -88,7 +88,7 @@ def lines(model: str, accounts: Mapping[str, float], facts: Facts) -> list[str]:
 def advice(accounts: Mapping[str, float], facts: Facts) -> str:
     """Return one line on what would help most."""
     if not facts.requests or not sum(accounts.values()):
-        return "nothing was asked yet"
+        return "there were no requests yet"
     largest = max(ACCOUNTS, key=lambda name: accounts.get(name, 0.0))
     more = f"--workers {facts.cores}" if facts.workers < facts.cores else "another machine"
     if largest == "parse":

@@ -30,7 +30,7 @@ def check_rows(count: int, settings: ServerSettings) -> None:
 
 
 def check_shape(name: str, shape: Sequence[int], item_bytes: int, settings: ServerSettings) -> int:
-    """Refuse a tensor with too many dimensions, rows (its first size) or bytes. Return how many bytes it takes."""
+    """Refuse a tensor with too many dimensions, rows (its first dimension) or bytes. Return how many bytes it takes."""
     if len(shape) > _MOST_DIMENSIONS:
         raise RequestError(
             400, f"{name!r}: {len(shape)} dimensions are too many; the limit is {_MOST_DIMENSIONS}"

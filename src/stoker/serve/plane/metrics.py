@@ -42,7 +42,7 @@ _METRICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "counter", "Time of requests by account, with --ledger.", tuple(f'account="{one}"' for one in ACCOUNTS)
     ),
     "stoker_accounted_requests_total": (
-        "counter", "Requests whose time is on an account, with --ledger.", ("",)
+        "counter", "Requests whose time was accounted for, with --ledger.", ("",)
     ),
     "stoker_request_bytes_total": ("counter", "Bytes of requests' bodies, with --ledger.", ("",)),
 }  # fmt: skip
@@ -85,7 +85,7 @@ class Metrics:
         self._lay_out(list(models))
 
     def knows(self, model: str) -> bool:
-        """Whether requests to this model are counted."""
+        """Return whether requests to this model are counted."""
         return model in self._answers
 
     def add_models(self, models: Iterable[str]) -> None:
@@ -161,7 +161,7 @@ class Metrics:
         return sum(counts), seconds
 
     def calls(self, model: str) -> tuple[float, float]:
-        """Return how often the model was called, and with how many rows in total."""
+        """Return how many times the model was called, and with how many rows in total."""
         *counts, rows = (self.total("stoker_batch_rows", model, label) for label in _bucket_labels(ROWS))
         return sum(counts), rows
 
@@ -224,7 +224,7 @@ class Metrics:
 
 
 def _spell(value: float) -> str:
-    """Spell a number with every digit: a rounded counter would seem to stand still."""
+    """Write a number with every digit: a rounded counter would seem to stand still."""
     return str(int(value)) if value.is_integer() else repr(value)
 
 

@@ -33,7 +33,7 @@ _LABELS = {"latest": 0, "stable": 0, "previous": 1}
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Where a model's versions are, and which of them to load."""
+    """The place of a model's versions, and which of them to load."""
 
     path: Path
     policy: VersionPolicy = ALL_VERSIONS
@@ -129,15 +129,15 @@ class ServedModels:
         ]
 
     def names(self) -> list[str]:
-        """The names of the models."""
+        """Return the names of the models."""
         return list(self._versions)
 
     def is_loaded(self) -> bool:
-        """Whether every model has a version that answers."""
+        """Return whether every model has a version that answers."""
         return all(self._versions.values())
 
     def is_any_full(self) -> bool:
-        """Whether some queue takes no more rows. Asked before every request, so it is written to be quick."""
+        """Return whether some queue takes no more rows. Asked before every request, so it is written to be quick."""
         for queue in self._queues:  # noqa: SIM110 - `any` takes three times as long
             if queue.is_full:
                 return True
@@ -304,7 +304,7 @@ class ServedModels:
             self._list_queues()
 
     def _is_worth_trying(self, place: Path, mark: Mark) -> bool:
-        """Whether a version has not failed yet, was replaced since it failed, or failed for a reason that may pass."""
+        """Return whether a version is new, was replaced since it failed, or failed for a reason that may pass."""
         failed, again = self._failed.get(place, (None, 0.0))
         return failed != mark or now() >= again
 

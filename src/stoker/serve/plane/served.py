@@ -29,7 +29,7 @@ class ServedSignature(ABC):
 
     Attributes:
         name: the name that requests use.
-        inputs, outputs: what it takes and gives.
+        inputs, outputs: the tensors that go in and come out.
         queue: where its rows wait.
     """
 
@@ -45,7 +45,7 @@ class ServedSignature(ABC):
 
     @abstractmethod
     def read_rows(
-        self, given: object, alone: str = "an input's first size must be the number of rows"
+        self, given: object, alone: str = "an input's first dimension must be the number of rows"
     ) -> InputRows:
         """Convert what a request gives; raise RowError if it does not fit, with `alone` as the text for a bare row."""
 
@@ -82,7 +82,7 @@ class BundleSignature(ServedSignature):
     model: str
 
     def read_rows(
-        self, given: object, alone: str = "an input's first size must be the number of rows"
+        self, given: object, alone: str = "an input's first dimension must be the number of rows"
     ) -> InputRows:
         return as_asked(self.inputs, given, alone)
 

@@ -12,7 +12,7 @@ from stoker.serve.rollout.recordings import MOST_VALUES
 
 @dataclass(frozen=True)
 class ServerWorker:
-    """Which of a server's processes this is. They share a file of counts."""
+    """One of a server's processes. They share a file of counts."""
 
     number: int = 0
     count: int = 1
@@ -24,7 +24,7 @@ ALONE = ServerWorker()
 
 @dataclass(frozen=True)
 class VersionPolicy:
-    """Which of a model's numbered versions are loaded, and their additional labels.
+    """The numbered versions of a model to load, and their additional labels.
 
     Attributes:
         latest: how many of the newest versions to load; 0 for all.
@@ -90,7 +90,7 @@ class ServerSettings:
         prefer_litert: if a SavedModel has a LiteRT file beside it, load the LiteRT file.
         trusted_only: refuse models that are not bundles.
         tags: the tags of the graph to load from a SavedModel; empty for "serve".
-        warm_repeats: how often each request that came with a SavedModel is answered first; 0 for not at all.
+        warm_repeats: how many times each request that came with a SavedModel is answered first; 0 for not at all.
         tls_certificate, tls_key: files for HTTPS; empty for plain HTTP.
     """
 

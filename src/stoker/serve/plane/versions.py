@@ -50,18 +50,18 @@ class Version:
     bundle: Bundle | None = None
 
     def signature(self, name: str = "") -> ServedSignature:
-        """Return a signature, the usual one if no name is given; raise RequestError if there is none."""
+        """Return a signature, the default one if no name is given; raise RequestError if there is none."""
         found = self.signatures.get(name or SIGNATURE)
         if found is None:
             have = ", ".join(self.signatures)
             raise RequestError(
-                400, f'Serving signature key "{name or SIGNATURE}" not found; there are {have}'
+                400, f'Serving signature key "{name or SIGNATURE}" not found; the signatures are {have}'
             )
         return found
 
     @cached_property
     def inputs(self) -> tuple[Field, ...]:
-        """The inputs of the usual signature; empty if there is no such signature."""
+        """The inputs of the default signature; empty if there is no such signature."""
         usual = self.signatures.get(SIGNATURE)
         return () if usual is None else usual.inputs
 
@@ -155,7 +155,7 @@ class VersionLoader:
             loaded = loading.load_saved_model(place, settings.tags)
             outward = outward_operations(place)
             if outward:  # reported but not refused: --trusted-only is for that
-                self._say(f"{name}: warning: it can reach outside the model, by {', '.join(outward)}")
+                self._say(f"{name}: warning: it can reach outside the model, through {', '.join(outward)}")
         asked = (
             warming.answer_recorded_requests(loaded, place, settings.warm_repeats)
             if settings.warm_repeats

@@ -6,5 +6,5 @@
 | changes | two versions' answers to the same rows: which rows changed, and by how much |
 | recordings | requests with their answers, as the server records them and `replay` reads them |
 | shadow | a candidate that a server asks beside the version that answers |
-| replay | asking recorded requests again |
+| replay | sending recorded requests again |
 """

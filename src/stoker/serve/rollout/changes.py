@@ -25,7 +25,7 @@ class IncomparableError(ArgumentError):
 
 @dataclass(frozen=True)
 class OutputChanges:
-    """How one output changed, row by row.
+    """The changes of one output, row by row.
 
     Attributes:
         changed: whether the row has changed.
@@ -38,7 +38,7 @@ class OutputChanges:
 
 @dataclass(frozen=True)
 class AnswerChanges:
-    """How the answers to some rows changed: all outputs, and whether a row counts as changed."""
+    """The changes of the answers to some rows: all outputs, and whether a row counts as changed."""
 
     outputs: dict[str, OutputChanges]
     changed: Array
@@ -62,7 +62,7 @@ def read_answers(fields: Sequence[Field], answers: Mapping[str, object]) -> dict
             # In JSON, null stands for a number that is not finite.
             found[name] = np.array(values, types.get(name, object))
         except (TypeError, ValueError, OverflowError):
-            raise IncomparableError(f"the output {name!r} has another type now") from None
+            raise IncomparableError(f"the output {name!r} now has a different type") from None
     return found
 
 

@@ -1,4 +1,4 @@
-"""Whether two versions answer alike, decided while the answers come, at a stated rate of false alarms.
+"""Decide whether two versions answer alike, as the answers come in, at a stated rate of false alarms.
 
 The test may be checked after every request and stopped at the first conclusion, because it is a bet. A player claims
 that the versions differ in more than `allowed` of all rows, and bets on that with a capital of 1, at odds that are fair
@@ -29,7 +29,7 @@ _RATES_ABOVE, _RATES_BELOW = 12, 4
 
 
 class Conclusion(Enum):
-    """What the answers so far show."""
+    """The conclusion from the answers so far."""
 
     SAME = "same"
     DIFFERENT = "different"
@@ -58,7 +58,7 @@ class _Bet:
 
 
 class AgreementTest:
-    """Whether two versions' answers differ in more than `allowed` of the rows."""
+    """A test of whether two versions' answers differ in more than `allowed` of the rows."""
 
     def __init__(self, allowed: float = ALLOWED, error: float = ERROR) -> None:
         """Start without evidence.

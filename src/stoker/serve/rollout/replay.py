@@ -1,4 +1,4 @@
-"""Ask a new bundle the recorded requests again: what changed, by how much, on which rows."""
+"""Send the recorded requests to a new bundle: what changed, by how much, on which rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ChangedRow:
 
 @dataclass
 class OutputSummary:
-    """How an output changed over all rows.
+    """The changes of an output over all rows.
 
     Attributes:
         rows: how many rows were compared.
@@ -68,7 +68,7 @@ class OutputSummary:
 
 @dataclass
 class ReplaySummary:
-    """How a new bundle answers recorded requests.
+    """The answers of a new bundle to recorded requests, summed up.
 
     Attributes:
         test: whether its answers are alike.
@@ -93,7 +93,7 @@ class ReplaySummary:
 
 
 class Replay:
-    """Asks a new bundle recorded requests, one after another."""
+    """Sends recorded requests to a new bundle, one after another."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class Replay:
         self._heap: list[tuple[float, int, ChangedRow]] = []
 
     def run(self, requests: Iterable[RecordedRequest]) -> ReplaySummary:
-        """Ask all requests."""
+        """Send all requests."""
         for one in requests:
             self._ask(one)
         found = self._summary

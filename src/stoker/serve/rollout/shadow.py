@@ -96,7 +96,7 @@ class Candidate:
         self._thread.start()
 
     def offer(self, one: AnsweredRequest) -> None:
-        """Ask the candidate this request, too, unless too much waits already. This never blocks."""
+        """Send this request to the candidate, too, unless too much waits already. This never blocks."""
         waiting = self._bytes_in - self._bytes_out
         if self._waiting.qsize() >= _MOST_WAITING or (waiting and waiting + one.size > self._most_bytes):
             self.skipped += 1
@@ -112,7 +112,7 @@ class Candidate:
         return True
 
     def close(self) -> None:
-        """End the thread; requests that still wait are not asked any more."""
+        """End the thread; requests that still wait are dropped."""
         self._ended = True
         self._waiting.put(None)
         self._thread.join()
@@ -127,7 +127,7 @@ class Candidate:
                 following = self._waiting.get()
 
     def _take_batch(self, first: AnsweredRequest) -> tuple[list[AnsweredRequest], AnsweredRequest | None]:
-        """Return waiting requests that can be asked together, and the next one, which cannot, if it is known."""
+        """Return waiting requests that can be sent together, and the next one, which cannot, if it is known."""
         batch, rows = [first], first.count
         while self._joins and not self._waiting.empty():
             one = self._waiting.get()
@@ -142,7 +142,7 @@ class Candidate:
         version = batch[0].version
         if self._compared_with is not version:
             if self._compared_with is not None:
-                self._say(f"{self.model} shadow: version {version.number} answers now: starting anew")
+                self._say(f"{self.model} shadow: version {version.number} answers now: starting over")
                 self.test, self.failed = AgreementTest(self._allowed), 0
             self._compared_with = version
         try:
@@ -211,10 +211,10 @@ class Candidate:
 
 
 _HELP = {
-    "stoker_shadow_requests": "Requests that the candidate was asked, too.",
+    "stoker_shadow_requests": "Requests that the candidate was sent, too.",
     "stoker_shadow_changed_ratio": "The share of their rows whose answer changed.",
     "stoker_shadow_failed": "Requests that the candidate did not answer.",
-    "stoker_shadow_skipped": "Requests that it was not asked, because too many waited.",
+    "stoker_shadow_skipped": "Requests that it was not sent, because too many were waiting.",
     "stoker_canary_answered": "Clients' requests that the candidate answered, with --canary.",
     "stoker_canary_refused": "Clients' requests that it did not answer, so that the model did.",
     "stoker_shadow_conclusion": "1: different, -1: same, 0: not enough yet.",
@@ -234,7 +234,7 @@ class Shadows:
         say: Callable[[str], None],
         record: Record,
     ) -> None:
-        """Load the candidates and start asking them.
+        """Load the candidates and start sending them requests.
 
         Raises:
             BundleError: a candidate cannot be loaded.

@@ -53,7 +53,7 @@ def check_onnx(file: Path, allowed: Collection[str]) -> None:
     for kind, name in _read(file, lambda content: list(_onnx_findings(memoryview(content), "model"))):
         if kind == "tensor":
             raise BundleError(
-                f"{file} takes the tensor {name!r} from another file; export it anew with its weights inside"
+                f"{file} takes the tensor {name!r} from another file; export it again with its weights inside"
             )
         if name not in allowed:
             raise BundleError(

@@ -122,7 +122,7 @@ def _check_h5(stream: IO[bytes], *, needs_config: bool = True) -> None:
                 content.attrs[key] for key in ("model_config", "training_config") if key in content.attrs
             ]
             if "model_config" not in content.attrs:
-                raise KerasFileError("it has weights only: save the whole model")
+                raise KerasFileError("it has only weights: save the whole model")
             for text in found:
                 _check_config(text if isinstance(text, bytes) else str(text).encode("utf-8"))
         _check_datasets(content)
@@ -145,7 +145,7 @@ def _check_datasets(group: h5py.Group) -> None:
                     raise KerasFileError(f"{found.name} takes its numbers from another file")
                 # Storage that was never written reads as zeros, however large the size that is claimed.
                 if found.nbytes > _LARGE and found.id.get_storage_size() * _MOST_GROWTH < found.nbytes:
-                    raise KerasFileError(f"{found.name} claims {found.nbytes:,} bytes and holds few")
+                    raise KerasFileError(f"{found.name} claims {found.nbytes:,} bytes but holds few")
             elif isinstance(found, h5py.Group) and found.id not in seen:
                 seen.add(found.id)
                 waiting.append(found)
@@ -194,5 +194,5 @@ def _reason_against(config: dict[str, object]) -> str:
     if not isinstance(module, str) or not _PARTS_OF_MODELS.fullmatch(module):
         return f"it needs {target!r} of the module {module!r}, which only the program that made it has"
     if module == "keras" and not target[:1].isupper() and not target.startswith("__"):
-        return f"keras.{target} is no part of a model"
+        return f"keras.{target} is not part of a model"
     return ""

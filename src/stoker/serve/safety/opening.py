@@ -24,7 +24,7 @@ _PURPOSE = b"stoker bundle 1\n"
 
 @dataclass(frozen=True)
 class Trust:
-    """What the user of a bundle trusts.
+    """The operations and the key that a bundle's user trusts.
 
     Attributes:
         allow_ops: operations that the bundle may contain although they reach outside the model.

@@ -1,4 +1,4 @@
-"""Which of TensorFlow's operations stay inside the model: they only compute, and touch no file, network or Python code.
+"""The operations of TensorFlow that stay inside the model: they only compute, and touch no file, network or Python.
 
 The rule reads the operation's own definition, so it covers operations of later versions, too. A stateless operation is
 accepted if nothing in its definition names a file, an address or code. Of stateful operations, only the kinds that
@@ -61,14 +61,14 @@ _STATE_OF_INFERENCE = re.compile(
 
 
 def stays_inside(node: ProtoMessage) -> bool:
-    """Whether a node of a graph only computes."""
+    """Return whether a node of a graph only computes."""
     if node.op == "PrintV2":
         return node.attr["output_stream"].s in _TERMINALS
     return _is_safe(node.op)
 
 
 def leads_outside(name: str) -> bool:
-    """Whether an operation names a file, an address or code, and is not one that SavedModels need to save and load."""
+    """Return whether an operation names a file, an address or code, and SavedModels do not need it for loading."""
     definition = graphs.definition(name)
     if definition is None or name in _OF_EVERY_SAVED_MODEL:
         return False
@@ -77,7 +77,7 @@ def leads_outside(name: str) -> bool:
 
 
 def is_registered(name: str) -> bool:
-    """Whether this TensorFlow has an operation of that name."""
+    """Return whether this TensorFlow has an operation of that name."""
     return graphs.definition(name) is not None
 
 

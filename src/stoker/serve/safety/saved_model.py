@@ -103,7 +103,7 @@ class _Graph:
         )
 
     def _is_in_its_place(self, owner: str, node: ProtoMessage) -> bool:
-        """Whether a node is one of the file operations that TensorFlow itself writes, where it writes them."""
+        """Return whether a node is one of the file operations that TensorFlow itself writes, where it writes them."""
         if node.op in _TABLE:
             return self._fills_from_asset(owner, node)
         if node.op not in _SAVE | _RESTORE:
@@ -130,7 +130,7 @@ class _Graph:
         return bool(call.name == place) and call.name not in self._ancestors(roots)
 
     def _fills_from_asset(self, owner: str, node: ProtoMessage) -> bool:
-        """Whether the file's name is an asset of the bundle, whoever calls the function."""
+        """Return whether the file's name is an asset of the bundle, whoever calls the function."""
         source = node.input[_TABLE[node.op]]
         if not owner:
             return self._is_asset(source)
@@ -149,7 +149,7 @@ class _Graph:
         return bool(objects.nodes[bound[number]].WhichOneof("kind") == "asset")
 
     def _is_asset(self, tensor: str) -> bool:
-        """Whether a tensor of the main graph is an asset's path: its placeholder, or a variable of just that."""
+        """Return whether a tensor of the main graph is an asset's path: its placeholder, or a variable of just that."""
         assets = {_node_name(one.tensor_info.name) for one in self.meta.asset_file_def}
         node = self.main.get(_node_name(tensor))
         if node is None:

@@ -93,7 +93,7 @@ def serve(
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, with an end in steps: not ready but still accepting, then refusing, then answering the rest.
+    """uvicorn's server, shut down in stages: not ready but still accepting, then refusing, then answering the rest.
 
     So a load balancer learns from `/readyz` to stop sending requests. `sock` is the listening socket, if no other
     process shares it.
@@ -104,7 +104,7 @@ class Server(uvicorn.Server):
         self._plane, self._sock = plane, sock
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End in steps after SIGTERM or SIGINT; another SIGINT ends the server at once."""
+        """Shut down in stages after SIGTERM or SIGINT; another SIGINT ends the server at once."""
         self._plane.is_ready = False
         await self._wait(self._plane.settings.drain_delay)
         if self._sock is None:

@@ -54,7 +54,7 @@ def _bound(host: str, port: int, shared: bool = False) -> socket.socket:
 
 
 def reserve(host: str, port: int) -> socket.socket:
-    """Reserve an address for several processes of one server, which share it by SO_REUSEPORT (as gRPC does).
+    """Reserve an address for several processes of one server, which share it through SO_REUSEPORT (as gRPC does).
 
     A second server could otherwise join them and get some of the requests. While this socket is open, a second server's
     reservation fails.

@@ -1,4 +1,4 @@
-"""What the standard environment variables of OpenTelemetry ask for. The SDK itself reads the others."""
+"""Read what OpenTelemetry's standard environment variables ask for. The SDK itself reads the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_MS = 24 * 3600 * 1000
 
 @dataclass(frozen=True)
 class TelemetryPlan:
-    """What to export, and how.
+    """The telemetry to export, and how.
 
     Attributes:
         traces, metrics: where they go, as shown to people, without the path; "" for not at all.

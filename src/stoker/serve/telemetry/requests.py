@@ -1,4 +1,4 @@
-"""What is noted about a request for its trace while it is answered; a thread makes spans from it later (`sending`).
+"""Notes about a request for its trace, taken while it is answered; a thread makes spans from them (`sending`).
 
 An SDK's spans cost as much as a small model, so the event loop only notes moments, in a queue with a limit.
 """
@@ -85,7 +85,7 @@ class RequestTracer:
     def finish(
         self, trace: RequestTrace, request_id: str, model: str, rows: int, status: int, ended: float
     ) -> None:
-        """End the notes of a request; discard them if it asked nothing of a model."""
+        """End the notes of a request; discard them if no model was needed."""
         if not model or (status == 200 and not trace.calls):
             return
         waiting = len(self.done)

@@ -51,7 +51,10 @@ class Notes(logging.Handler):
 
 
 class Delivery:
-    """Whether a collector takes spans, or metrics. Changes are reported once; a failure is followed by new attempts."""
+    """The state of a collector: whether it takes spans, or metrics.
+
+    Changes are reported once. After a failure, new attempts follow.
+    """
 
     def __init__(
         self, what: str, place: str, pause_s: float, notes: Notes, say: Callable[[str], None]
@@ -62,7 +65,7 @@ class Delivery:
         self.is_failing = False
 
     def is_due(self) -> bool:
-        """Whether to send, or to try again."""
+        """Return whether to send, or to try again."""
         return not self.is_failing or time.monotonic() >= self._again
 
     def attempt(self, send: Callable[[], bool]) -> bool:
@@ -74,10 +77,10 @@ class Delivery:
             worked, reason = False, f"{type(error).__name__}: {error}".splitlines()[0]
         reason = self._notes.take() or reason or "no reason given"
         if worked and self.is_failing:
-            self._say(f"OpenTelemetry: {self._place} takes {self._what} again")
+            self._say(f"OpenTelemetry: {self._place} accepts {self._what} again")
             self._pause = self._first_pause_s
         elif not worked and not self.is_failing:
-            self._say(f"OpenTelemetry: no {self._what} until {self._place} takes them: {reason}")
+            self._say(f"OpenTelemetry: no {self._what} are sent until {self._place} accepts them: {reason}")
         elif not worked:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE_S)
         self.is_failing, self._again = not worked, time.monotonic() + self._pause

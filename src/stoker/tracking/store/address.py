@@ -26,7 +26,7 @@ class Address:
     url: str = ""
 
     def __str__(self) -> str:
-        """The URL without its password, for people and files."""
+        """Return the URL without its password, for people and files."""
         if self.path is not None:
             return f"sqlite:///{self.path}"
         parts = urlsplit(self.url)
@@ -56,7 +56,7 @@ def find(given: str | None = None) -> Address | None:
 
 
 def require(given: str | None = None) -> Address:
-    """Like `find`, for commands that need a store.
+    """Find the store, for a command that needs one.
 
     Raises:
         UsageError: the store is switched off, or the URL is invalid.

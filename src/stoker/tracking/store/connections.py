@@ -252,7 +252,7 @@ def _identify(path: Path) -> tuple[int, int] | None:
 
 
 def _is_unadaptable(error: BaseException) -> bool:
-    """Whether psycopg itself, rather than the server, does not know how to send a value."""
+    """Return whether psycopg itself, rather than the server, does not know how to send a value."""
     return getattr(error, "sqlstate", None) is None and "cannot adapt" in str(error)
 
 

@@ -116,7 +116,7 @@ class Delivery:
         return self._connection
 
     def _restore_runs(self, connection: Connection) -> None:
-        """Write open runs again if the store was deleted and made anew."""
+        """Write open runs again if the store was deleted and made again."""
         waiting = [*self.spool.batches(), *self.unsent]
         coming = {event.run for batch in waiting for event in batch.events if isinstance(event, RunStarted)}
         for run, started in list(self._open_runs.items()):

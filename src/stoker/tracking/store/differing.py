@@ -24,7 +24,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Differences:
-    """What changed, by section, and the outcome: series, speeds and accounts that both runs have."""
+    """The changes between two runs, by section; and the outcome: series, speeds and accounts that both have."""
 
     a: str
     b: str

@@ -1,4 +1,4 @@
-"""What happens to runs, as typed events. The writer's queue, the spool and `applying` exchange nothing else.
+"""The events in a run's life, typed. The writer's queue, the spool and `applying` exchange nothing else.
 
 On disk, an event is a JSON list of its kind and its fields, and a batch is one line, `[writer, number, [event, ...]]`.
 Spool files outlive versions of Stoker: add kinds, never change one.

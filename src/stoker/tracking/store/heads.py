@@ -1,4 +1,4 @@
-"""Heads of the audit: the number and hash of its last row, to be kept where people who can write the store cannot.
+"""Heads of the audit: number and hash of its last row, to be kept out of reach of those who can write to the store.
 
 If a chain contains a head, the chain is unchanged up to that row. A head is a JSON object. Signed with an Ed25519 key
 (`stoker.signing`), it can be kept anywhere.
@@ -47,7 +47,7 @@ class Head:
         return Head(self.seq, self.hash, self.store, self.time, signing.sign(self._signed_bytes(), key))
 
     def is_signed_by(self, public: str) -> bool:
-        """Whether the owner of a public key (its text, or a file) has signed this head.
+        """Return whether the owner of a public key (its text, or a file) has signed this head.
 
         Raises:
             SigningError: there is no such key.

@@ -1,4 +1,4 @@
-"""What a program under `stoker run` inherits: the run that contains its own runs, and the store.
+"""The run and the store that a program under `stoker run` inherits for its own runs.
 
 `doctor/measure` sets these in the program's process instead of in environment variables, so that the program does not
 notice them.

@@ -33,7 +33,7 @@ _LINKS = (
 
 @dataclass(frozen=True, slots=True)
 class LinePrice:
-    """What a line of a file has cost in all runs, by one kind of finding."""
+    """The cost of a line of a file in all runs, by one kind of finding."""
 
     file: str
     line: int
@@ -129,7 +129,10 @@ class Reader:
         )
 
     def thin_points(self, run: str, name: str, most: int) -> list[tuple[int, float, float]]:
-        """Like `points`, thinned in SQL to about `most` (at least 2): the lowest and highest value of each stretch."""
+        """Return a series thinned in SQL to about `most` points, at least 2.
+
+        The lowest and the highest value of each stretch stay.
+        """
         most = max(2, most)
         found = self.select("SELECT id, count FROM series WHERE run = ? AND name = ?", (run, name))
         if not found or found[0][1] <= most:
@@ -193,7 +196,7 @@ class Reader:
         ]
 
     def links(self, *, runs: Collection[str] = (), artifacts: Collection[int] = ()) -> Iterator[ArtifactLink]:
-        """Like `artifacts`, but for these runs and these artifacts."""
+        """Return the same as `artifacts`, but only for these runs and these artifacts."""
         for column, wanted in (("run", list(runs)), ("artifact", list(artifacts))):
             for start in range(0, len(wanted), _MOST_PARAMETERS):
                 some = wanted[start : start + _MOST_PARAMETERS]

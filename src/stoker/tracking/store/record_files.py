@@ -28,7 +28,10 @@ def new_id() -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether this can be a run's id: at most 200 letters, digits, `_`, `-` and `.`, not starting with `.` or `-`."""
+    """Return whether this can be a run's id.
+
+    An id has at most 200 letters, digits, `_`, `-` and `.`, and does not start with `.` or `-`.
+    """
     return _ID.fullmatch(text) is not None
 
 

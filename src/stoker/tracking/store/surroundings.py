@@ -1,4 +1,4 @@
-"""What a run depends on besides its data: program, commit and uncommitted changes, versions, machine, optimizer.
+"""The surroundings of a run: program, commit and uncommitted changes, versions, machine, optimizer.
 
 Facts about the process are found once, without importing anything that the program has not imported.
 """

@@ -104,7 +104,7 @@ def select_rows(
 
 
 def nest_rows(rows: Sequence[JsonObject]) -> list[tuple[int, JsonObject]]:
-    """Put each run behind the run that contains it, oldest first, with its depth; the others stay in order."""
+    """Put each run after the run that contains it, oldest first, with its depth; the others stay in order."""
     known = {row["id"] for row in rows}
     inside: dict[object, list[JsonObject]] = {}
     for row in rows:

@@ -47,7 +47,7 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Verification:
-    """How much was checked, what is wrong, and what could not be judged, one sentence each."""
+    """The outcome: how much was checked, what is wrong, and what could not be judged, one sentence each."""
 
     rows: int
     files: int
@@ -66,7 +66,7 @@ class _Seal:
 
 @dataclass
 class _AuditSummary:
-    """What the store must hold according to the audit."""
+    """The content that the store must have according to the audit."""
 
     # The hashes of the rows that the heads name.
     hashes: dict[int, str | None]
@@ -195,7 +195,7 @@ def _check_since(seq: int, source: str, told: _AuditSummary, notes: list[str]) -
     """Check that the rows after a head do not change anything that was sealed before it."""
     for run, old, new in told.resealed:
         if old.seq <= seq < new.seq:
-            yield f"run {run}: {source} has seen it sealed (row {old.seq}); row {new.seq} seals other content"
+            yield f"run {run}: {source} has seen it sealed (row {old.seq}); row {new.seq} seals different content"
     deleted = sum(one > seq for one in told.deletions)
     notes.append(f"{told.rows - seq} rows were added since {source}; {deleted} of them delete a run")
 

@@ -81,7 +81,7 @@ class StoreWriter:
         self.put_redacted(*(redact(event) for event in events))
 
     def put_redacted(self, *events: Event) -> None:
-        """Like `put`, for events without secrets."""
+        """Queue events that hold no secrets, otherwise like `put`."""
         self.queue.extend(events)
         if not self.started:
             self.start()
@@ -121,7 +121,7 @@ class StoreWriter:
         return True
 
     def is_waiting(self) -> bool:
-        """Whether anything is not in the store yet."""
+        """Return whether anything is not in the store yet."""
         return bool(self.queue or self._later or self.delivery.unsent or self.delivery.spool)
 
     def close(self, timeout_s: float = CLOSING_S) -> None:

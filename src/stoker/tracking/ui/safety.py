@@ -1,4 +1,4 @@
-"""Who may send requests: a client with the token, from one of our pages, under one of our host names.
+"""Decide who may send requests: a client with the token, from one of our pages, under one of our host names.
 
 Any page in a browser on this machine can make that browser send requests here. Such a page does not know the token,
 which comes with the printed URL and is then kept in a cookie; it cannot change `Origin`; and a host name that an

@@ -4,7 +4,7 @@
     s3://bucket/run/parts/checkpoint-00000007-step-1400.worker-1.stoker
     s3://bucket/run/checkpoint-00000007-step-1400.manifest     put last: names, sizes and checksums of the others
 
-The bucket decides from what a run resumes: local files that no manifest names are removed. A local file is used if its
+The bucket decides where a run resumes: local files that no manifest names are removed. A local file is used if its
 checksum is that of the manifest, and fetched otherwise. If the bucket cannot be reached, the run uses the local files,
 and a warning says so once.
 """
@@ -228,7 +228,7 @@ _OWN = re.compile(rf"(?:{PARTS}/)?checkpoint-(\d+)-step-[^/]*")
 
 
 def _is_same(path: Path, entry: ManifestEntry) -> bool:
-    """Whether a local file is the one that the manifest names."""
+    """Return whether a local file is the one that the manifest names."""
     try:
         return files.checksum(path) == (entry["size"], entry["crc"])
     except files.DamagedFile:

@@ -32,7 +32,7 @@ from stoker.train.execution.epoch_steps import Stateful
 
 
 class CsvState(TypedDict):
-    """The state of a `CSVLogger`: the size of a file that it appends to, or the text of one that it writes anew."""
+    """The state of a `CSVLogger`: the size of a file that it appends to, or the text of one that it overwrites."""
 
     size: int | None
     text: bytes | None
@@ -111,7 +111,7 @@ def _restore_csv(callback: Callback, saved: CsvState) -> None:
 
 
 def _has_unsaved_values(callback: Callback) -> bool:
-    """Whether a callback is the user's own and holds values that Keras' base class does not."""
+    """Return whether a callback is the user's own and holds values that Keras' base class does not."""
     if type(callback).__module__.startswith("keras."):
         return False
     if any(isinstance(callback, kind) for kind, _ in CALLBACK_STATE):

@@ -93,11 +93,11 @@ class CheckpointDirectory:
             os.close(self._lock)
 
     def files(self) -> list[Path]:
-        """The finished checkpoints, oldest first."""
+        """Return the finished checkpoints, oldest first."""
         return list_finished(self.path)
 
     def make_path(self, step: int) -> Path:
-        """The path of the next checkpoint."""
+        """Return the path of the next checkpoint."""
         existing = self.files()
         match = _NAME.fullmatch(existing[-1].name) if existing else None
         number = int(match[1]) + 1 if match else 1

@@ -185,7 +185,7 @@ def _read_index(path: Path, file: BufferedReader) -> Index:
         entries = [ArrayEntry(**{**entry, "shape": tuple(entry["shape"])}) for entry in parsed["entries"]]
         details = parsed["details"]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise DamagedFile(f"its index is none of a checkpoint ({type(error).__name__})") from None
+        raise DamagedFile(f"its index is not that of a checkpoint ({type(error).__name__})") from None
     for entry in entries:
         _check_entry(entry, offset)
     found = {entry.name: entry for entry in entries}
@@ -200,7 +200,7 @@ def _check_entry(entry: ArrayEntry, end: int) -> None:
     """Check that the array lies within the file and before the index."""
     numbers = (*entry.shape, entry.offset, entry.size, entry.crc)
     if not isinstance(entry.name, str) or not all(type(one) is int and one >= 0 for one in numbers):
-        raise DamagedFile("its index has a length, an offset or a name that is none")
+        raise DamagedFile("its index has an invalid length, offset or name")
     try:
         dtype = np.dtype(entry.dtype) if isinstance(entry.dtype, str) else None
     except (TypeError, ValueError):
@@ -211,7 +211,7 @@ def _check_entry(entry: ArrayEntry, end: int) -> None:
             f"{entry.name[:80]} is of the type {str(entry.dtype)[:40]!r}, which no checkpoint has"
         )
     if entry.offset < _HEAD.size or entry.offset + entry.size > end:
-        raise DamagedFile(f"{entry.name[:80]} leads behind the end of the file")
+        raise DamagedFile(f"{entry.name[:80]} extends past the end of the file")
     if math.prod(entry.shape) * dtype.itemsize != entry.size:
         raise DamagedFile(f"{entry.name[:80]} does not hold as many bytes as its shape needs")
 

@@ -92,7 +92,7 @@ class WorkerSaver(Saver):
         self._bucket = None if open_bucket is None else open_bucket(self._path)
 
     def _due(self, step: int) -> bool:
-        """Always False: the chief decides when to save."""
+        """Return False: the chief decides when to save."""
         return False
 
     def _own_variables(self) -> Iterable[tuple[str, Variable]]:
@@ -114,7 +114,7 @@ class WorkerSaver(Saver):
 
 
 def read_chosen(checkpoint: Checkpoint, group: Group) -> Saved | None:
-    """On a worker that is not the chief: read the checkpoint from which the chief resumes.
+    """On a worker that is not the chief, read the checkpoint from which the chief resumes.
 
     Raises:
         CheckpointError: the checkpoint cannot be read here.
@@ -129,12 +129,12 @@ def read_chosen(checkpoint: Checkpoint, group: Group) -> Saved | None:
         return saved.read(path)
     except files.DamagedFile as reason:
         raise CheckpointError(
-            f"worker {group.rank} cannot go on from {path}: {reason}; all workers need the same directory"
+            f"worker {group.rank} cannot continue from {path}: {reason}; all workers need the same directory"
         ) from reason
 
 
 def read_newest(directory: CheckpointDirectory, damaged: set[Path], group: Group) -> Saved | None:
-    """On the chief, or alone: read the newest good checkpoint and tell the other workers its name."""
+    """On the chief, or alone, read the newest good checkpoint and tell the other workers its name."""
     found = saved.find_newest(directory, damaged)
     if not group.alone:
         group.ask_chief(lambda: None if found is None else found.path.name)

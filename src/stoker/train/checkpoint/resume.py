@@ -63,14 +63,14 @@ _WORK_PER_SAVE = 50
 
 
 class EarlySaves:
-    """When to save before the first interval of `every` is over."""
+    """The early saves, before the first interval of `every` is over."""
 
     def __init__(self, every_s: float | None) -> None:
         self._every_s = every_s or 0.0
         self._timer = Every(seconds=FIRST_SAVE_S)
 
     def due(self) -> bool:
-        """Whether it is time to save; never, once intervals are as long as `every`."""
+        """Return whether it is time to save; never, once intervals are as long as `every`."""
         return self._timer.seconds is not None and self._timer.seconds < self._every_s and self._timer.due()
 
     def mark(self, held_up_s: float) -> None:
@@ -243,7 +243,7 @@ class Resume:
         return found is not None
 
     def is_due(self, step: int) -> bool:
-        """Whether it is time to save; in a job, the chief decides."""
+        """Return whether it is time to save; in a job, the chief decides."""
         return self.saver.due(step) or (self.group.chief and self._early.due())
 
     @announced.region(announced.SAVE)

@@ -53,7 +53,7 @@ class Saved:
             raise CheckpointError(f"{self.path} belongs to another model: {differences[0]}{more}; {WAY_OUT}")
         if self.fingerprint != fingerprint:
             raise CheckpointError(
-                f"{self.path} belongs to a run with other arguments: {self.fingerprint} there, {fingerprint} here; "
+                f"{self.path} belongs to a run with different arguments: {self.fingerprint} there, {fingerprint} here; "
                 f"{WAY_OUT}"
             )
 
@@ -83,7 +83,7 @@ def read(path: Path) -> Saved:
             contents.arrays.update(_read_part(path.parent / PARTS / Path(part["file"]).name, part))
         return Saved(contents)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        raise files.DamagedFile(f"its details are none of a run ({type(error).__name__})") from None
+        raise files.DamagedFile(f"its details are not those of a run ({type(error).__name__})") from None
 
 
 def _read_part(path: Path, known: Mapping[str, object]) -> dict[str, Array]:
@@ -131,7 +131,7 @@ def _select(contents: files.Contents, prefix: str) -> dict[str, Array]:
 
 
 def _count_replicas(variables: Mapping[str, Variable]) -> int:
-    """The number of replicas, for files that do not state it."""
+    """Return the number of replicas, for files that do not state it."""
     return 1 + max((int(name.partition("@")[2] or 0) for name in variables), default=0)
 
 

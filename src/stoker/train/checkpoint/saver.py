@@ -137,7 +137,7 @@ class Saver:
         self._every = Every(steps=checkpoint.every_steps, seconds=checkpoint.every_seconds)
 
     def due(self, step: int) -> bool:
-        """Whether it is time to save and nothing is being written.
+        """Return whether it is time to save and nothing is being written.
 
         Raises:
             CheckpointError: the last write failed.
@@ -195,11 +195,11 @@ class Saver:
         return True
 
     def _own_variables(self) -> Iterable[tuple[str, Variable]]:
-        """The variables that this process writes."""
+        """Return the variables that this process writes."""
         return self._variables.items()
 
     def _new_path(self, step: int) -> Path:
-        """The path of a new checkpoint."""
+        """Return the path of a new checkpoint."""
         assert self._directory is not None
         return self._directory.make_path(step)
 

@@ -33,7 +33,7 @@ def add_up_step(
     *,
     compiled: bool,
 ) -> StepInParts:
-    """In graph: return the result of a step, as means over the batch.
+    """In the graph, return the result of a step, as means over the batch.
 
     Args:
         batch: the batch of a replica.

@@ -130,7 +130,7 @@ class KerasSteps(TracedSteps):
         return super().parts_refusal or parted_step.find_refusal(self.callback_model)
 
     def serves(self, model: Model) -> bool:
-        """Whether these are still the model's steps; its optimizer may have been replaced."""
+        """Return whether these are still the model's steps; its optimizer may have been replaced."""
         return self.optimizers["model"] is getattr(model.optimizer, "inner_optimizer", model.optimizer)
 
     def build(self, batch: Nest) -> None:
@@ -267,7 +267,7 @@ def _check(model: Model) -> None:
         if reduction not in _REDUCTIONS:
             raise ArgumentError(
                 f"the loss {loss.name!r} has reduction={reduction!r}: on several replicas only a mean over the rows "
-                "can be put together; leave the reduction out"
+                "can be combined; leave the reduction out"
             )
     optimizer = model.optimizer
     inner = getattr(optimizer, "inner_optimizer", optimizer)

@@ -211,7 +211,7 @@ class UpdateState:
         return found
 
     def flush(self) -> None:
-        """On the host: write what accumulation still holds, in one compiled call."""
+        """On the host, write what accumulation still holds, in one compiled call."""
         if any(part.update.accumulation is not None for part in self.parts.values()):
             self._flush()
 
@@ -222,7 +222,7 @@ class UpdateState:
     def account(
         self, logs: Mapping[str, LogValue], made: Sequence[Mapping[str, Tensor]], rows: Tensor
     ) -> dict[str, Tensor]:
-        """In graph, after a step: note bad losses, count the step, and return the means so far."""
+        """In the graph, after a step, note bad losses, count the step, and return the means so far."""
         step = tf.identity(self.steps)
         going: Tensor = tf.constant(True)
         counted: Tensor = True

@@ -31,7 +31,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class Division:
-    """How a run is divided among replicas.
+    """The division of a run among replicas.
 
     Attributes:
         apart: whether each worker reads different rows.
@@ -229,7 +229,7 @@ class TrainerCourse(TrainingCourse):
             return "rewind"
         done = "training stops with the weights from before it"
         if spike is not None:
-            done = f"this was recovery number {recoveries} already: {done}"
+            done = f"this was already recovery number {recoveries}: {done}"
         self._note("stop", trouble, step, loss)
         self._complete({"done": done})
         return "stop"
@@ -241,7 +241,7 @@ class TrainerCourse(TrainingCourse):
         return int(before["back_to"]) if again and before is not None else step
 
     def go_on_from(self, step: int) -> int:
-        """After a rewind: continue with a lower rate or another order, and record it."""
+        """After a rewind, continue with a lower rate or another order, and record it."""
         spike = self.trainer.options.on_spike
         assert spike is not None
         update_state = self.trainer.update_state

@@ -64,9 +64,9 @@ class TracedSteps(Updating):
 
     @property
     def exchanges_inside(self) -> str | None:
-        """Why a replica's work cannot be separated from its collectives, or None; known once the step was traced."""
+        """The reason why a replica's work cannot be separated from its collectives, or None; known after the trace."""
         if not self.updates_last or self.options.losses is not None:
-            return "the step exchanges with the other replicas before it ends"
+            return "the step exchanges values with the other replicas before it ends"
         layers = [layer for model in self.models.values() for layer in layers_of(model)]
         if self._exchanges or any(getattr(layer, "synchronized", False) for layer in layers):
             return "a layer adds up over the replicas"
@@ -74,7 +74,7 @@ class TracedSteps(Updating):
 
     @property
     def parts_refusal(self) -> str | None:
-        """Why a batch cannot be cut into parts, or None."""
+        """The reason why a batch cannot be cut into parts, or None."""
         layers = [layer for model in self.models.values() for layer in layers_of(model)]
         if self.replicas.distributed and any(getattr(layer, "synchronized", False) for layer in layers):
             return "a layer adds up over the replicas"
@@ -119,7 +119,7 @@ class TracedSteps(Updating):
     def run_train_step(
         self, batch: Nest, more: Tensor = None, *, compiled: bool = False, size: PartSize | None = None
     ) -> dict[str, Tensor]:
-        """In graph: run one step on all replicas; return the epoch's means so far.
+        """In the graph, run one step on all replicas; return the epoch's means so far.
 
         Args:
             batch: the batch of all replicas, or of this worker's replicas.
@@ -137,7 +137,7 @@ class TracedSteps(Updating):
         return {**self.update_state.account(logs, made, rows), **self._read_each_step(), **going}
 
     def run_alone(self, batch: Nest, *, compiled: bool) -> dict[str, Tensor]:
-        """In graph, for a trial: run what a replica runs alone; return the size of its gradients and loss."""
+        """In the graph, for a trial, run what a replica runs alone; return the size of its gradients and loss."""
         self.build(batch)
         if self._size is None:
             with tf.init_scope():
@@ -158,7 +158,7 @@ class TracedSteps(Updating):
         return {"size": size}
 
     def run_test_step(self, batch: Nest, more: Tensor = None) -> dict[str, Tensor]:
-        """In graph: run one step of a validation on all replicas; return its means so far. `more` as in training."""
+        """In the graph, run one validation step on all replicas; return its means so far. `more` is as in training."""
         if self._test_means is None:
             names = self._names_of(self.test_step, batch)
             with tf.init_scope():
@@ -172,12 +172,12 @@ class TracedSteps(Updating):
         return {} if self.replicas.distributed else results_of(self.metrics)
 
     def results(self) -> dict[str, Tensor]:
-        """In graph, after the last step of a call: return the metrics. Reading them adds them up over the replicas."""
+        """In the graph, after a call's last step, return the metrics. Reading them adds them up over the replicas."""
         return results_of(self.metrics) if self.replicas.distributed else {}
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
-        """Inside, the models have their averaged weights, to evaluate, predict, save or export them."""
+        """Give the models their averaged weights within the block, to evaluate, predict, save or export them."""
         parts = list(self.update_state.parts.values())
         averages = [part.update.averages for part in parts if part.update.averages is not None]
         if not averages:
@@ -191,13 +191,13 @@ class TracedSteps(Updating):
                 one.swap()
 
     def reset_training_means(self) -> None:
-        """On the host: reset the means for a new epoch."""
+        """On the host, reset the means for a new epoch."""
         if self._update_state is not None:
             self._update_state.means.reset()
         self._reset_metrics()
 
     def reset_test_means(self) -> None:
-        """On the host: reset the means for a new validation."""
+        """On the host, reset the means for a new validation."""
         if self._test_means is not None:
             self._test_means.reset()
         self._reset_metrics()
@@ -210,7 +210,7 @@ class TracedSteps(Updating):
             metric.reset_state()
 
     def flush(self) -> None:
-        """On the host: apply the gradients that are still accumulated."""
+        """On the host, apply the gradients that are still accumulated."""
         self.update_state.flush()
 
     @property
@@ -240,7 +240,7 @@ class TracedSteps(Updating):
             if size is not None and self._exchanges:
                 # Replicas may have different numbers of parts.
                 raise ArgumentError(
-                    "parts: a layer adds up over the replicas, which must do so equally often"
+                    "parts: a layer adds up over the replicas, which must all do so the same number of times"
                 )
             changes = [] if statistics is None else statistics.changes()
             means = self._together(moment.waiting, [*logs.values(), *changes], weight, more)
@@ -291,7 +291,7 @@ def _spec_of(leaf: Tensor) -> TensorSpec:
 
 
 def holds_collectives(graph: Graph) -> bool:
-    """Whether workers exchange values in a graph, as traced so far, or in a function that it calls."""
+    """Return whether workers exchange values in a graph, as traced so far, or in a function that it calls."""
     return any(
         op.type.startswith("Collective")
         for one in (graph, *called_graphs(graph))
@@ -300,7 +300,7 @@ def holds_collectives(graph: Graph) -> bool:
 
 
 def takes_training(step: Callable[..., object] | None) -> bool:
-    """Whether a user's step takes an argument that says if it is for training."""
+    """Return whether a user's step takes an argument that says whether it is training."""
     return step is not None and "training" in inspect.signature(step).parameters
 
 

@@ -78,7 +78,7 @@ class Updating:
 
     @property
     def _part_size(self) -> PartSize | None:
-        """The size of the parts over which an update's gradients are added up; None if it takes all rows at once."""
+        """The size of the parts over which an update's gradients are added up; None if all rows are taken at once."""
         return self._moment.size if self._updating else None
 
     def gradients(self, tape: tf.GradientTape, loss: Tensor, part: str) -> list[Tensor]:

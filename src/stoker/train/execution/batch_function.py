@@ -78,7 +78,7 @@ class BatchFunction:
         self.single_calls = 0  # batches of datasets too short to be worth a loop
 
     def joinable(self) -> bool:
-        """Whether outputs can be joined in the graph: they are dense, and all dimensions but the rows are known."""
+        """Return whether outputs can be joined in the graph: dense, with all dimensions but the rows known."""
         return all(
             isinstance(spec, tf.TensorSpec)
             and spec.shape.rank is not None
@@ -87,7 +87,7 @@ class BatchFunction:
         )
 
     def has_loop(self, name: str) -> bool:
-        """Whether the loop of this name exists."""
+        """Return whether the loop of this name exists."""
         return name in self._loops
 
     def loop(self, name: str, make: Callable[[], Callable[..., Nest]]) -> Callable[..., Nest]:
@@ -99,7 +99,7 @@ class BatchFunction:
 
 
 def accepts(known: Sequence[Inner], given: Sequence[Inner]) -> bool:
-    """Whether a trace for the first inner shapes accepts the second."""
+    """Return whether a trace for the first inner shapes accepts the second."""
     return all(
         size is None or size == other
         for mine, others in zip(known, given, strict=True)

@@ -1,4 +1,4 @@
-"""How long the steps of a call waited for their data, measured in graph for the ledger of a job.
+"""Measure in the graph how long the steps of a call waited for their data, for the ledger of a job.
 
 A batch is made while the previous step runs, so a step waits only if its batch takes longer than that. The clock is
 read twice per step: when the step has ended, and when its data has arrived. These reads impose no order on the steps.
@@ -41,7 +41,7 @@ WAITED = "stoker/waited"
 
 
 def can_be_measured(feed: BatchFeed) -> bool:
-    """Whether to measure waits: in a job that keeps a ledger, if the host knows when a step has ended."""
+    """Return whether to measure waits: in a job that keeps a ledger, if the host knows when a step has ended."""
     return journal.is_kept() and feed.kind == "streamed" and not tf.config.list_physical_devices("GPU")
 
 

@@ -70,11 +70,11 @@ class BatchFeed:
         return None
 
     def batch(self, operands: Nest, index: tf.Tensor, *, whole: bool = True) -> Nest:
-        """In graph: return batch `index` of this pass; `whole` means that it is as long as the others."""
+        """In the graph, return batch `index` of this pass; `whole` means that it is as long as the others."""
         raise NotImplementedError
 
     def tail(self, operands: Nest) -> Nest:
-        """In graph: return the last batch, if its shape differs from that of the others."""
+        """In the graph, return the last batch, if its shape differs from that of the others."""
         raise NotImplementedError
 
     def spec(self) -> Nest:
@@ -115,6 +115,6 @@ class BatchFeed:
 
 
 def replace_optionals(batch: Nest) -> Nest:
-    """Replace empty optionals by None. A generator's missing parts arrive as empty optionals."""
+    """Replace empty optionals with None. A generator's missing parts arrive as empty optionals."""
     kinds = (tf.experimental.Optional, tf.OptionalSpec)
     return keras.tree.map_structure(lambda leaf: None if isinstance(leaf, kinds) else leaf, batch)

@@ -23,13 +23,13 @@ from stoker.tf_internals.types import Layer, Model, Tensor, Variable
 
 
 def _is_plain(layer: Layer) -> bool:
-    """Whether a layer computes in float32 and has its class's own `call`."""
+    """Return whether a layer computes in float32 and has its class's own `call`."""
     return "call" not in vars(layer) and layer.compute_dtype == layer.variable_dtype == "float32"
 
 
 @contextmanager
 def _replace_calls(calls: Iterable[tuple[Layer, Callable[..., Tensor]]]) -> Iterator[None]:
-    """Inside, each layer calls the given function in place of its `call`."""
+    """Have each layer call the given function in place of its `call` within the block."""
     calls = list(calls)
     for layer, call in calls:
         layer.__dict__["call"] = call
@@ -41,17 +41,17 @@ def _replace_calls(calls: Iterable[tuple[Layer, Callable[..., Tensor]]]) -> Iter
 
 
 def normalizes_images(model: Model) -> bool:
-    """Whether the model has a batch normalisation that the kernel can compute."""
+    """Return whether the model has a batch normalisation that the kernel can compute."""
     return any(_fits(layer) and layer.built and _takes_images(layer) for layer in layers_of(model))
 
 
 def may_normalize_images(model: Model) -> bool:
-    """Whether the model has an unbuilt layer that may turn out to be such a batch normalisation."""
+    """Return whether the model has an unbuilt layer that may turn out to be such a batch normalisation."""
     return any(_fits(layer) and not layer.built for layer in layers_of(model))
 
 
 def fuse_normalization(model: Model, used: Callable[[], None] = lambda: None) -> AbstractContextManager[None]:
-    """Inside, traces fuse the model's batch normalisation if the kernel computes the same.
+    """Fuse the model's batch normalisation in traces within the block, if the kernel computes the same.
 
     Args:
         model: a Keras model.
@@ -70,7 +70,7 @@ def _fits(layer: Layer) -> bool:
 
 
 def _takes_images(layer: Layer) -> bool:
-    """Whether the input of a built layer has four dimensions, with the channels last."""
+    """Return whether the input of a built layer has four dimensions, with the channels last."""
     return layer.input_spec.ndim == 4 and layer.axis in (-1, 3)
 
 
@@ -128,7 +128,7 @@ class SharedRows(tf.IndexedSlices):
 
 
 def averages_embeddings(model: Model) -> bool:
-    """Whether the model has a mean of embeddings that can be fused."""
+    """Return whether the model has a mean of embeddings that can be fused."""
     return any(
         _is_embedding(parent.operation) and _takes_plain_words(parent)
         for layer in layers_of(model)
@@ -139,7 +139,7 @@ def averages_embeddings(model: Model) -> bool:
 
 
 def fuse_means(model: Model) -> AbstractContextManager[None]:
-    """Inside, traces fuse the model's means of embeddings."""
+    """Fuse the model's means of embeddings in traces within the block."""
     given: dict[int, tuple[Tensor, Tensor, Tensor]] = {}
     layers = layers_of(model)
     embeddings = [(layer, _note_words(layer, given)) for layer in layers if _is_embedding(layer)]

@@ -26,7 +26,7 @@ def find_parts(model: Model) -> list[str]:
 
 
 def _fuses_update(model: Model) -> bool:
-    """Whether to fuse the update. A small network without such layers keeps Keras' exact bits."""
+    """Return whether to fuse the update. A small network without such layers keeps Keras' exact bits."""
     return fused_update.is_plain_adam(model.optimizer) and (
         fused_layers.normalizes_images(model) or _has_large(model)
     )
@@ -43,7 +43,7 @@ def _has_large(model: Model) -> bool:
 
 @contextmanager
 def fuse_parts(model: Model) -> Iterator[None]:
-    """Inside, traces have these parts fused."""
+    """Fuse these parts in traces within the block."""
     normalized = False
 
     def note() -> None:

@@ -27,7 +27,7 @@ LARGE = 1 << 16
 
 
 def on_processors() -> bool:
-    """Whether there are only CPUs, on which this was measured: on a GPU, XLA fuses."""
+    """Return whether there are only CPUs, on which this was measured: on a GPU, XLA fuses."""
     return all(device.device_type == "CPU" for device in tf.config.list_physical_devices())
 
 
@@ -41,7 +41,7 @@ _ADAM = (keras.optimizers.Adam, keras.optimizers.AdamW)
 
 
 def is_plain_adam(optimizer: Optimizer) -> bool:
-    """Whether the kernel computes exactly what this optimizer does."""
+    """Return whether the kernel computes exactly what this optimizer does."""
     return (
         type(optimizer) in _ADAM
         and not optimizer.amsgrad
@@ -54,7 +54,7 @@ def is_plain_adam(optimizer: Optimizer) -> bool:
 
 @contextmanager
 def fuse_adam(optimizer: Optimizer, worth_it: Callable[[], bool] = lambda: True) -> Iterator[None]:
-    """Inside, traced steps update variables with the kernel, if that is worth it."""
+    """Have steps traced within the block update variables with the kernel, if that is worth it."""
     plain = optimizer.update_step
 
     def update_step(gradient: Tensor, variable: Variable, learning_rate: Tensor) -> None:
@@ -137,7 +137,7 @@ def refusal(model: Model, steps: int) -> str | None:
     if not model.built:
         return "the model has no weights yet"
     if not on_processors():
-        return "this has been measured on processors only"
+        return "this has been measured only on CPUs"
     tables = {id(one) for layer in layers_of(model) if _is_table(layer) for one in layer.weights}
     sizes = (size_of(one) for one in model.trainable_variables if id(one) not in tables)
     weights = sum(size for size in sizes if size >= LARGE)
@@ -147,7 +147,7 @@ def refusal(model: Model, steps: int) -> str | None:
 
 
 def _is_table(layer: Layer) -> bool:
-    """Whether the gradients of a layer's weights cover only some rows."""
+    """Return whether the gradients of a layer's weights cover only some rows."""
     return isinstance(layer, keras.layers.Embedding)
 
 
@@ -158,7 +158,7 @@ def _is_worth_compiling(gradient: Tensor, variable: Variable) -> bool:
 
 
 def compile_update(optimizer: Optimizer) -> AbstractContextManager[None]:
-    """Inside, steps are traced with the optimizer's update of large variables compiled."""
+    """Compile the optimizer's update of large variables in steps traced within the block."""
     return update_replaced(optimizer, _compile_large)
 
 

@@ -100,7 +100,7 @@ class KeptTraces:
         self.python_side = PythonSide(self.model)
 
     def release(self) -> None:
-        """After a run: keep the loops, but release their data."""
+        """After a run, keep the loops, but release their data."""
         for entry in self._loops.values():
             entry.loop.release()
 
@@ -172,7 +172,7 @@ class PythonSide:
         self._values = _values(model)
 
     def holds(self, model: Model) -> bool:
-        """Whether the model is still as it was, apart from the values of its weights."""
+        """Return whether the model is still as it was, apart from the values of its weights."""
         then, now = self._values, _values(model)
         if len(then) != len(now):
             return False
@@ -192,5 +192,5 @@ def _values(model: Model) -> list[object]:
 
 
 def _is_same(then: object, now: object) -> bool:
-    """Whether this is the same object, or a plain value that is equal to the earlier one."""
+    """Return whether this is the same object, or a plain value that is equal to the earlier one."""
     return then is now or (type(then) is type(now) and isinstance(now, _PLAIN) and bool(then == now))

@@ -26,6 +26,7 @@ import tensorflow as tf
 from stoker import compilations
 from stoker.files import sync_directory
 from stoker.logs import LOGGER
+from stoker.processors import usable_cores
 from stoker.tf_internals.profiler import log_level
 from stoker.version import __version__
 
@@ -44,13 +45,13 @@ _SILENT = 3
 
 
 def are_kept() -> bool:
-    """Whether the next process will find the compilations of this one."""
+    """Return whether the next process will find the compilations of this one."""
     return compilations.own_directory() is not None
 
 
 @contextmanager
 def kept_around() -> Iterator[None]:
-    """A context around a call that compiles: it uses kept compilations and keeps new ones."""
+    """Use kept compilations for a call within the block, and keep the new ones that it makes."""
     own = compilations.own_directory()
     if own is None:
         yield
@@ -83,7 +84,7 @@ def make_key(cpu_info: Path = _CPU_INFO) -> str:
         tf.__version__,
         keras.__version__,
         __version__,
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        usable_cores(),
         tf.config.threading.get_intra_op_parallelism_threads(),
         compilations.other_flags(),
         os.environ.get("XLA_FLAGS", ""),
@@ -124,7 +125,7 @@ def _keep(path: Path, place: Path) -> None:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file is complete: a protobuf message with only strings, the program's code among them."""
+    """Return whether a file is complete: a protobuf message with only strings, the program's code among them."""
     try:
         with path.open("rb") as file:
             size, at, fields = os.fstat(file.fileno()).st_size, 0, set()

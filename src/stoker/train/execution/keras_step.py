@@ -123,12 +123,12 @@ def bind_weakly(model: Model, name: str) -> Callable[..., Logs]:
 
 
 def returns_metrics(model: Model) -> bool:
-    """Whether the model's steps are Keras' own, which return the results of its metrics."""
+    """Return whether the model's steps are Keras' own, which return the results of its metrics."""
     return all(is_keras(model, name) for name in STEPS)
 
 
 def is_keras(model: Model, name: str) -> bool:
-    """Whether one of `STEPS` is Keras' own."""
+    """Return whether one of `STEPS` is Keras' own."""
     return getattr(type(model), name) is getattr(_THEIRS[name], name) and name not in vars(model)
 
 

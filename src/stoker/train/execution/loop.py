@@ -96,7 +96,7 @@ class CompiledLoop:
 
     @property
     def trace_count(self) -> int:
-        """Return how often a function of the loop was traced; a call that compiles traces first."""
+        """Return how many times a function of the loop was traced; a call that compiles traces first."""
         parts = (self._step, self._many, self._until_out, self._last)
         return sum(part.experimental_get_tracing_count() for part in parts)
 
@@ -194,7 +194,7 @@ class CompiledLoop:
         return WaitClock.start() if self._measures_waits else ()
 
     def _step_between(self, batch: Nest, arrived: Nest, waits: Nest) -> tuple[Nest, Nest]:
-        """In graph: run a step, and read the clock before and after if waits are measured."""
+        """In the graph, run a step, and read the clock before and after if waits are measured."""
         if not waits:
             return self._traced(batch), waits
         waits = waits.note_arrival(arrived)

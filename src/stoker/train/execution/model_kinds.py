@@ -1,4 +1,4 @@
-"""Which models Stoker can run: those of Keras 3 on TensorFlow, some of which Keras itself must run."""
+"""The models that Stoker can run: those of Keras 3 on TensorFlow, some of which Keras itself must run."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def check_backend(verb: str) -> None:
 
 
 def is_keras_2(thing: object) -> bool:
-    """Whether the class of an object, or one that it derives from, belongs to Keras 2."""
+    """Return whether the class of an object, or one that it derives from, belongs to Keras 2."""
     return any(kind.__module__.startswith(KERAS_2) for kind in type(thing).__mro__)
 
 
@@ -66,7 +66,7 @@ def _usage(verb: str) -> str:
 
 
 def must_keras_run(model: Model, verb: str) -> bool:
-    """Whether Keras must run it: eager steps, several replicas, state kept between batches, or its own function.
+    """Return whether Keras must run it: eager steps, several replicas, state kept between batches, or its own function.
 
     A worker of a job has the whole model and predicts alone: Keras would wait for the other workers.
     """

@@ -33,7 +33,7 @@ class Redirect:
 
     Attributes:
         given: the caller's arguments, by name, before the model's own method changed them.
-        calls: how often the model's own method has called the replacement.
+        calls: how many times the model's own method has called the replacement.
     """
 
     model: Model
@@ -57,12 +57,12 @@ _redirects: ContextVar[tuple[Redirect, ...]] = ContextVar("redirects", default=(
 
 
 def is_own(model: Model, name: str) -> bool:
-    """Whether a model overrides Keras' method."""
+    """Return whether a model overrides Keras' method."""
     return getattr(type(model), name) is not getattr(TensorFlowTrainer, name) or name in vars(model)
 
 
 def is_set_by_user(model: Model, name: str) -> bool:
-    """Whether a function that Keras would make, such as `train_function`, was set by hand.
+    """Return whether a function that Keras would make, such as `train_function`, was set by hand.
 
     Keras then runs the model.
     """
@@ -108,7 +108,7 @@ def calls_own(function: F) -> F:
 
 @contextmanager
 def redirect_method(model: Model, name: str, target: Callable[..., object]) -> Iterator[None]:
-    """In this thread, `target` replaces Keras' method of this name when the model's own method calls it."""
+    """Replace Keras' method of this name with `target`, in this thread, when the model's own method calls it."""
     with _install_redirect(Redirect(model, name, target)):
         yield
 
@@ -180,7 +180,7 @@ def _dispatcher(name: str, original: Callable[..., object]) -> Callable[..., obj
 
 
 def _is_called_by_own(model: Model, name: str, verb: CodeType) -> bool:
-    """Whether the model's own method is calling: up the stack, it comes before a loop of Keras' or Stoker's."""
+    """Return whether the model's own method is calling: up the stack, it comes before a loop of Keras' or Stoker's."""
     ours, loops = _codes(model, name), {verb, inspect.unwrap(getattr(TensorFlowTrainer, name)).__code__}
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code not in loops:

@@ -60,7 +60,7 @@ class PartedLoss:
     called: bool = False
 
     def count(self, batch: Nest, size: PartSize) -> Tensor:
-        """In graph: return what each loss divides by, for the whole batch.
+        """In the graph, return what each loss divides by, for the whole batch.
 
         Only the necessary part of the forward pass runs.
         """
@@ -84,7 +84,7 @@ class PartedLoss:
         return divisors
 
     def forward(self, part: Nest, share: Tensor, divisors: Tensor) -> tuple[Tensor, list[Tensor], Nest]:
-        """In graph: return a part's loss and that of each output, as shares of the batch's, and its predictions."""
+        """In the graph, return a part's loss and that of each output, as shares of the batch's, and its predictions."""
         values: list[Tensor] = []
 
         def scale(number: int, term: LossTerm) -> Tensor:
@@ -104,7 +104,7 @@ class PartedLoss:
 
 
 def parted_step(model: Model, batch: Nest, size: PartSize, *, compiled: bool) -> dict[str, LogValue]:
-    """In graph: run one training step of a compiled model; return the results of its metrics.
+    """In the graph, run one training step of a compiled model; return the results of its metrics.
 
     Args:
         model: a built model with its optimizer.
@@ -142,7 +142,7 @@ def run_parts(
     *,
     compiled: bool,
 ) -> PartsDone:
-    """In graph: go forward and backward over the parts of a batch; update the metrics and the means of the losses.
+    """In the graph, go forward and backward over the parts of a batch; update the metrics and the means of the losses.
 
     Args:
         model: a built model.
@@ -189,7 +189,7 @@ def run_parts(
 
 
 def _are_sums_over_rows(model: Model) -> bool:
-    """Whether all metrics may see a few rows at a time; otherwise they see the whole batch's predictions."""
+    """Return whether all metrics may see a few rows at a time; otherwise they see the whole batch's predictions."""
     own = is_own(model, "compute_metrics")
     return not own and all(map(keras_losses.is_sum_over_rows, keras_losses.compiled_metrics(model)))
 

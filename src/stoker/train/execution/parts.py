@@ -53,7 +53,7 @@ class PartSize:
         self._value.assign(-cut.parts if rows is None else rows)
 
     def rows_of(self, batch_rows: Tensor) -> Tensor:
-        """In graph: return the number of rows in a part of this batch."""
+        """In the graph, return the number of rows in a part of this batch."""
         value = tf.identity(self._value)
         return tf.where(value > 0, value, -(batch_rows // tf.minimum(value, -1)))
 
@@ -90,7 +90,7 @@ def add_up(
     joined: bool = False,
     compiled: bool = False,
 ) -> Computed:
-    """In graph: add up what `compute` returns for the parts of a batch.
+    """In the graph, add up what `compute` returns for the parts of a batch.
 
     Args:
         batch: tensors with the same number of rows.

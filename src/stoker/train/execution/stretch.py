@@ -16,7 +16,7 @@ _GROWTH = 16
 
 
 class CallLength:
-    """How many steps a call runs: enough to make the host's share vanish, few enough to keep the bar moving.
+    """The number of steps in a call: enough to make the host's share vanish, few enough to keep the bar moving.
 
     The length of calls grows or shrinks towards `CALL_SECONDS`, unless it is fixed. However the steps are cut into
     calls, they compute the same bits, so the length may depend on the clock.

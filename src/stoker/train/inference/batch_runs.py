@@ -63,7 +63,7 @@ class PredictHooks:
 
 
 class Outputs:
-    """In graph: the outputs of successive batches, joined by rows; outputs without rows are stacked."""
+    """The outputs of successive batches, in the graph, joined by rows; outputs without rows are stacked."""
 
     def __init__(self, function: BatchFunction, count: Tensor | None) -> None:
         """`count`: how many batches there will be; None if the data may end sooner."""
@@ -146,7 +146,7 @@ class BatchSource(Protocol):
         """Run up to `count` more batches; return how many there were (0 at the end), and their outputs."""
 
     def has_ended(self) -> bool:
-        """Whether it is known that no batch follows."""
+        """Return whether it is known that no batch follows."""
 
     def close(self) -> None:
         """Stop reading the data."""

@@ -28,10 +28,10 @@ class Tested(Protocol):
     model: Model
 
     def validation_scope(self) -> AbstractContextManager[None]:
-        """A context around the steps: metrics start from zero, and the test gets whatever else it needs."""
+        """Start metrics from zero, and give the test whatever else it needs, within a block around the steps."""
 
     def results(self, logs: Logs) -> Logs:
-        """The results of the evaluation, given the last step's logs."""
+        """Return the results of the evaluation, given the last step's logs."""
 
 
 class Evaluation:

@@ -127,7 +127,7 @@ class Epochs:
     def _plan_call(self, begun: bool) -> int:
         """Return how many steps the next call runs, on all workers: 0 when the epoch is over for one of them.
 
-        As in Keras, a wish to stop takes effect after a batch, even if it comes from before the epoch.
+        As in Keras, a request to stop takes effect after a batch, even if it comes from before the epoch.
         """
         wish = begun and bool(self.program.model.stop_training)
         asked = 0 if wish else self.training.next_length(self._limit())
@@ -205,7 +205,7 @@ class Epochs:
             self.resume.save(self.step, **self._progress())
 
     def _count_traces(self) -> int:
-        """Return how often the loop was traced; only a job's ledger asks."""
+        """Return how many times the loop was traced; only a job's ledger asks."""
         return self.training.loop.trace_count if journal.is_kept() else 0
 
     def _limit(self) -> int | None:

@@ -1,4 +1,4 @@
-"""What training shows: Keras' progress bar with steps per second and the remaining time, and the plan in one line."""
+"""The output of training: Keras' progress bar with steps per second and the remaining time, and the plan."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def show_resume(progress: RunProgress, directory: str | os.PathLike[str], epochs
     """Print one line about the checkpoint that this run resumes from."""
     done = int(progress["epoch"])
     if progress["begun"]:
-        show(f"{directory} goes on in epoch {done + 1} of {epochs}, at step {progress['step']:,}")
+        show(f"{directory} continues in epoch {done + 1} of {epochs}, at step {progress['step']:,}")
     elif progress["stop_training"] or done >= epochs:
-        show(f"{directory} has this run to its end, {done} epochs: nothing is left to train")
+        show(f"{directory} holds a finished run of {done} epochs: nothing is left to train")
     else:
-        show(f"{directory} goes on after {done} of {epochs} epochs")
+        show(f"{directory} continues after {done} of {epochs} epochs")
 
 
 def show(line: str, verbose: Verbose = 2) -> None:

@@ -105,12 +105,12 @@ class TrainingRun:
         return [*list_warnings(), *([signal.SIGINT] if self._can_save_on_ctrl_c() else [])]
 
     def _can_save_on_ctrl_c(self) -> bool:
-        """Whether the run may save on Ctrl-C: not if the program handles Ctrl-C itself."""
+        """Return whether the run may save on Ctrl-C: not if the program handles Ctrl-C itself."""
         usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         return usual and self.request.checkpoint is not None
 
     def _parameters(self) -> dict[str, int | None]:
-        """The call's parameters as the store keeps them."""
+        """Return the call's parameters as the store keeps them."""
         return {
             "epochs": self.request.epochs,
             "batch_size": self.data.batch_size,

@@ -84,7 +84,7 @@ def _takes(function: Callable[..., object], name: str) -> bool:
 
 @contextmanager
 def _same_random_state_after() -> Iterator[None]:
-    """Inside, members' seeds may be set; afterwards the program's random state is as if they had not been."""
+    """Restore the program's random state after the block, in which members' seeds may be set."""
     seed, host = global_seed(), host_random_state()
     changed = False
     try:

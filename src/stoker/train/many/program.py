@@ -349,9 +349,9 @@ def check_same_structure(members: Sequence[Member], traces: MemberTraces) -> Non
         for name in [*first, *own]:
             if first.get(name) != own.get(name):
                 raise ArgumentError(
-                    f"configs[{member.number}] makes another architecture than configs[0]: {name} is "
-                    f"{own.get(name, 'missing')}, not {first.get(name, 'missing')}; give each architecture a "
-                    "fit_many of its own"
+                    f"configs[{member.number}] makes a different architecture from configs[0]: {name} is "
+                    f"{own.get(name, 'missing')}, not {first.get(name, 'missing')}; call fit_many "
+                    "once for each architecture"
                 )
 
 

@@ -1,4 +1,4 @@
-"""Which ops are computed once for a stack of members, with the same bits as each member's own op.
+"""The ops that are computed once for a stack of members, with the same bits as each member's own op.
 
 A rule returns the stacked outputs of an op, or None if it cannot promise the same bits; then the op is computed once
 for each member. The rules rest on these facts about processors:

@@ -199,7 +199,7 @@ def describe_trace(model: Model) -> TraceDescription | None:
 
 
 def _is_keras(config: object) -> bool:
-    """Whether everything that a config describes is Keras' own."""
+    """Return whether everything that a config describes is Keras' own."""
     if isinstance(config, dict):
         kind = config.get("class_name", "__keras_tensor__")
         if kind != "__keras_tensor__" and not str(config.get("module", "")).startswith("keras"):

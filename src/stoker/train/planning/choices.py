@@ -66,7 +66,7 @@ def _processor() -> str:
 
 
 def can_remember() -> bool:
-    """Whether later runs would find a choice made now."""
+    """Return whether later runs would find a choice made now."""
     try:
         DIRECTORY.mkdir(parents=True, exist_ok=True)
     except OSError:
@@ -89,7 +89,7 @@ def remember(key: str, choice: JitChoice) -> JitChoice:
     try:
         return _store(key, choice)
     except OSError as error:
-        reason = f"{DIRECTORY} cannot be written ({error.strerror}): no choice by the clock"
+        reason = f"{DIRECTORY} cannot be written ({error.strerror}): no choice by timing"
         return {"jit": "none", "reason": reason, "figures": {}}
 
 

@@ -116,7 +116,7 @@ def _demanded_jit(steps: StepLoops, feed: BatchFeed, loops: MakeLoop) -> str:
 
 
 def is_cut(plan: Plan) -> bool:
-    """Whether batches are cut into parts."""
+    """Return whether batches are cut into parts."""
     return plan.parts is not None and plan.parts > 1
 
 
@@ -128,7 +128,7 @@ def _adapt_to_parts(steps: StepLoops, plan: Plan) -> Plan:
     if plan.jit is None or (plan.jit != "none" and refusal is not None):
         return plan.because(refusal or "XLA is not tried on batches in parts", jit="none")
     if plan.jit == "loop":
-        return plan.because("in parts XLA compiles what is computed of a part", jit="step")
+        return plan.because("with parts, XLA compiles the computation of a part", jit="step")
     return plan
 
 
@@ -171,7 +171,7 @@ def _choose_by_trial(feed: BatchFeed, loops: MakeLoop, plan: Plan, total_steps: 
     choice = choices.recall(key)
     if choice is None:
         if not choices.can_remember():
-            return plan.because(f"{choices.DIRECTORY} cannot be written: no choice by the clock", jit="none")
+            return plan.because(f"{choices.DIRECTORY} cannot be written: no choice by timing", jit="none")
         choice = choices.remember(key, Trial(feed, loops, total_steps, way).run(concrete))
         figures = {**choice["figures"], "deciding_s": round((clock.now_ns() - begin) / 1e9, 3)}
         reason = f"{choice['reason']}; deciding took {figures['deciding_s']:.1f} s"

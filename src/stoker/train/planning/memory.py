@@ -44,7 +44,7 @@ def parse_memory(given: object) -> int | str | None:
     """Return the bytes in the value of `memory=`, or "auto", or None.
 
     Raises:
-        ArgumentError: the value is none of these.
+        ArgumentError: the value is not one of these.
     """
     if given is None or given == AUTO:
         return AUTO if given == AUTO else None
@@ -123,8 +123,8 @@ class MemoryTrials:
         start = [self._fewest_as_small(min(parts, self.rows)) for parts in _SMALL_PARTS]
         if not all(self._fits(parts) for parts in start) and not self._fits(self.rows):
             raise BatchTooLargeError(
-                f"a step on a single row needs {self._show(self.rows)}, and there are {units.size(self.limit)}: "
-                "use a smaller model"
+                f"a step on a single row needs {self._show(self.rows)}, but only {units.size(self.limit)} is "
+                "available: use a smaller model"
             )
         parts = self._find_first() if self.rows > 1 else 1
         while not self._fits(parts):
@@ -139,7 +139,7 @@ class MemoryTrials:
         return self._describe(parts)
 
     def _find_smaller(self, parts: int) -> int:
-        """Return the fewest parts that are each at least one row smaller."""
+        """Return the smallest number of parts in which each part has at least one row fewer."""
         return -(-self.rows // max(-(-self.rows // parts) - 1, 1))
 
     def _fewest_as_small(self, parts: int) -> int:
@@ -164,7 +164,7 @@ class MemoryTrials:
         )
 
     def _find_first(self) -> int:
-        """Return the fewest parts that should fit, by the line."""
+        """Return the smallest number of parts that should fit, by the line."""
         assert self.limit is not None
         return next((k for k in range(1, self.rows) if self.estimate(k) <= self.limit), self.rows)
 
@@ -233,7 +233,7 @@ class MemoryTrials:
 
 
 def counts_memory() -> bool:
-    """Whether TensorFlow counts the bytes of a device here."""
+    """Return whether TensorFlow counts the bytes of a device here."""
     return bool(_list_devices())
 
 

@@ -81,7 +81,7 @@ def _find_refusal(steps: StepLoops, rows: int | None) -> str | None:
     if not counts_memory():
         return "TensorFlow does not count a CPU's memory"
     if not steps.group.alone:
-        return "memory is measured by a run of one process"
+        return "memory is measured only in a run of one process"
     if rows is None:
         return "the number of rows in a batch is not known beforehand"
     return steps.parts_refusal()

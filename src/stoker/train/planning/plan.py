@@ -15,7 +15,7 @@ _SWITCHES = {"fused": ("fused", True), "unfused": ("fused", False), "tuned": ("t
 
 @dataclass(frozen=True)
 class Plan:
-    """How to run. Stoker decides each field that is None.
+    """A plan for a run. Stoker decides each field that is None.
 
     Attributes:
         feed: "resident" (the data lies on the device) or "streamed" (through tf.data, with prefetch).
@@ -53,7 +53,7 @@ class Plan:
         return replace(self, reasons=self.reasons + reasons, **decided)
 
     def line(self) -> str:
-        """The plan in one line for the terminal."""
+        """Return the plan in one line for the terminal."""
         how = {
             "loop": "XLA over the whole loop",
             "step": "XLA over the step",
@@ -91,7 +91,9 @@ def parse(pinned: PlanLike) -> Plan:
         known = [entry.name for entry in fields(Plan)]
         for name in pinned:
             if name not in known:
-                raise ArgumentError(f"plan: {name!r} is not a field of a plan; there are {_quote(known)}")
+                raise ArgumentError(
+                    f"plan: {name!r} is not a field of a plan; the fields are {_quote(known)}"
+                )
         return Plan(**{**pinned, "reasons": tuple(pinned.get("reasons", ()))})
     raise ArgumentError(
         f"plan must be a stoker.Plan, a string such as 'resident, loop' or a dict, not {type(pinned).__name__}"

@@ -44,7 +44,7 @@ class RunningMeans:
         return dict(zip(self._names, tf.unstack(means), strict=True))
 
     def reset(self) -> None:
-        """On the host: start again from zero."""
+        """On the host, start again from zero."""
         self._sums.assign(tf.zeros_like(self._sums))
 
 

@@ -102,7 +102,7 @@ class Optimizing:
         return dict(zip(present, zip(present.values(), factors, strict=True), strict=True))
 
     def _averages(self) -> dict[int, Variable]:
-        """The optimizer's own average of each variable, if it keeps averages."""
+        """Return the optimizer's own average of each variable, if it keeps averages."""
         if not self.optimizer.use_ema:
             return {}
         return {
@@ -178,7 +178,7 @@ def _weight_decay(optimizer: Optimizer, variable: Variable) -> float | None:
 
 
 def call_if(condition: Tensor, write: Callable[[], object]) -> None:
-    """In graph: call `write` if the condition holds."""
+    """In the graph, call `write` if the condition holds."""
 
     def write_and_return() -> bool:
         write()

@@ -36,7 +36,7 @@ def path_of(variable: Variable) -> str:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Whether a pattern matches the variable with this path."""
+    """Return whether a pattern matches the variable with this path."""
     parts = path.split("/")
     tails = ["/".join(parts[start:]) for start in range(len(parts))]
     return any(fnmatchcase(tail, pattern) or fnmatchcase(tail, f"{pattern}/*") for tail in tails)
@@ -118,7 +118,7 @@ def group_by_span(spans: Sequence[Span | None]) -> dict[Span | None, list[int]]:
 
 
 def is_trained(span: Span | None, step: Tensor) -> Tensor:
-    """Whether a group with this span is trained at a step: a Python bool if the step does not matter."""
+    """Return whether a group with this span is trained at a step: a Python bool if the step does not matter."""
     if span is None or isinstance(span, bool):
         return not span
     if isinstance(span, range):

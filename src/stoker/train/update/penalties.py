@@ -13,7 +13,7 @@ from stoker.tf_internals.types import SeedGenerator, Tensor
 def gradient_penalty(
     critic: Callable[[Tensor], Tensor], real: Tensor, fake: Tensor, *, seed: SeedGenerator
 ) -> Tensor:
-    """The mean over rows of (|d critic / d x| - 1)^2, at points between real and fake rows.
+    """Return the mean over rows of (|d critic / d x| - 1)^2, at points between real and fake rows.
 
     `seed` draws the points: a `keras.random.SeedGenerator`, such as the trainer's own `self.random`, which checkpoints
     keep. The tape that differentiates the loss must be open.

@@ -78,7 +78,7 @@ LARGEST_COPIED = 16 * 2**20
 
 
 def write_if(good: Tensor, write: Callable[[], object], state: Sequence[Tensor]) -> None:
-    """In graph: change variables if `good`, which only the device knows, without making the host wait.
+    """In the graph, change variables if `good`, which only the device knows, without making the host wait.
 
     The host takes the branches of a graph: at every step the condition is copied to it, and nothing more is launched
     until it is there. If the weights are small and on an accelerator, it is faster to write in any case and then put

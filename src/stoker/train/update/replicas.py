@@ -23,7 +23,7 @@ from stoker.train.workers.tracing import on_replica
 
 @dataclass(frozen=True)
 class Weight:
-    """How much a replica counts in the means of a step.
+    """The weight of a replica in the means of a step.
 
     own: its share of the batch; or its number of rows, if it cannot know that of the others.
     rows: the rows of all replicas' batches together; None if only the sum tells.
@@ -56,7 +56,7 @@ class Replicas:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """A context for making variables of which every device holds a copy."""
+        """Make variables within the block with a copy on every device."""
         with self.strategy.scope():
             yield
 

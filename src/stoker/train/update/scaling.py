@@ -79,10 +79,13 @@ class KerasLossScaler(LossScaler):
 
 
 def all_finite(values: Sequence[Tensor]) -> Tensor:
-    """Whether all elements are finite. A single one that is not makes the sum NaN or infinite, and sums are cheap."""
+    """Return whether all elements are finite.
+
+    A single one that is not makes the sum NaN or infinite, and sums are cheap.
+    """
     return tf.math.is_finite(tf.add_n([tf.cast(tf.reduce_sum(value), tf.float32) for value in values]))
 
 
 def computes_in_float16(model: Model) -> bool:
-    """Whether a layer of a Keras model computes in float16 and so needs loss scaling."""
+    """Return whether a layer of a Keras model computes in float16 and so needs loss scaling."""
     return any(layer.compute_dtype == "float16" for layer in layers_of(model))

@@ -18,7 +18,7 @@ from stoker.train.update.options import require_positive, require_share
 
 @dataclass(frozen=True)
 class Spike:
-    """When a loss counts as a spike, and what to do about it.
+    """The conditions under which a loss counts as a spike, and what to do about it.
 
     A spike is a loss that is not finite or, after the first `warmup` steps, one that exceeds its moving average by more
     than (factor - 1) times that average. The trainer restores the checkpoint before the spike, or an earlier one if the
@@ -45,7 +45,7 @@ class Spike:
 
 
 class Trouble(IntEnum):
-    """What is wrong with a step.
+    """The kind of a step's bad loss, or none.
 
     In graphs it is a float32: a GPU's integers live on the host, at the cost of a copy per step.
     """
@@ -109,10 +109,10 @@ class Halt:
         self._note.assign(tf.where(new, content, self._note))
 
     def read(self) -> tuple[Trouble, int, float]:
-        """On the host: return what went wrong, at which step, with which loss."""
+        """On the host, return what went wrong, at which step, with which loss."""
         trouble, step, loss = self._note.numpy()
         return Trouble(int(trouble)), int(step), float(loss)
 
     def clear(self) -> None:
-        """On the host: let training continue."""
+        """On the host, let training continue."""
         self._note.assign([0.0, 0.0, 0.0])

@@ -46,7 +46,7 @@ def copies_of(variable: Variable) -> list[Variable]:
 
 
 def has_parts(variable: Variable) -> bool:
-    """Whether each replica keeps its own part and reading adds the parts up."""
+    """Return whether each replica keeps its own part and reading adds the parts up."""
     return bool(
         isinstance(variable, tf.distribute.DistributedValues)
         and variable.synchronization == tf.VariableSynchronization.ON_READ

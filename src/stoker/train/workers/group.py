@@ -21,10 +21,10 @@ PACK_BYTES = 4 * 1024 * 1024
 
 
 def sum_over_replicas(values: Sequence[Tensor]) -> list[Tensor]:
-    """On a replica: add up each value over all replicas, in one collective if all values are small and of one type.
+    """On a replica, add up each value over all replicas, in one collective if all values are small and of one type.
 
     A sum over the workers takes about a millisecond, however small it is, so a step makes one. Large models are cut
-    into packs that travel one behind the other. All replicas must send the same packs, so the shapes must be known.
+    into packs that travel one after the other. All replicas must send the same packs, so the shapes must be known.
     """
     results: list[Tensor] = [None] * len(values)
     by_type: dict[tf.DType, list[int]] = {}
@@ -99,13 +99,13 @@ class Group:
         """Give variables the chief's values, on all workers."""
 
     def is_everywhere(self, flag: Tensor) -> Tensor:
-        """In graph: whether a flag is set on all workers."""
+        """In the graph, return whether a flag is set on all workers."""
         return flag
 
     def watch_call(self, steps: int, step_s: float | None) -> AbstractContextManager[None]:
-        """A context around a call of this many steps.
+        """Watch a call of this many steps within a block.
 
-        It ends a call that takes much longer than the last step suggests.
+        End the call if it takes much longer than the last step suggests.
         """
         return nullcontext()
 
@@ -164,7 +164,7 @@ class Workers(Group):
         )
 
     def _sum_first(self, part: Callable[[Tensor], Nest]) -> Nest:
-        """In graph: sum what each worker's first replica contributes."""
+        """In the graph, sum what each worker's first replica contributes."""
         strategy = self._strategy()
         assert strategy is not None
         local = self.replicas // self.count
@@ -191,7 +191,7 @@ _groups: weakref.WeakKeyDictionary[Strategy, Group] = weakref.WeakKeyDictionary(
 
 
 def is_replicated(strategy: Strategy) -> bool:
-    """Whether a strategy has several replicas, or may have had: in a job of one worker, the others have left."""
+    """Return whether a strategy has several replicas, or may have had: in a job of one worker, the others have left."""
     several = isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
     return several or int(strategy.num_replicas_in_sync) > 1
 

@@ -26,7 +26,7 @@ class JobLeft(SystemExit):
 
 
 def is_in_a_job() -> bool:
-    """Whether this process was started as a worker, one of several or alone."""
+    """Return whether this process was started as a worker, one of several or alone."""
     return bool(os.environ.get("TF_CONFIG") or os.environ.get("STOKER_JOB"))
 
 
@@ -37,7 +37,7 @@ def list_warnings() -> list[signal.Signals]:
 
 
 class Leaving:
-    """Inside, a signal is noted in `asked`; a second signal has its usual effect."""
+    """Notes a signal in `asked` within a `with` block; a second signal has its usual effect."""
 
     def __init__(self, *numbers: signal.Signals, listen: bool) -> None:
         # Only the main thread may set a handler. In other threads, a signal ends training as usual.

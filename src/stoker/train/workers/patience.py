@@ -1,4 +1,4 @@
-"""How long a worker waits for the others. Too long a wait is an error, since they may be waiting for something else.
+"""Limit how long a worker waits for the others: too long a wait is an error, since they may wait for something else.
 
 TensorFlow has its own timeout for collectives, `CommunicationOptions(timeout_seconds=)`. It holds two threads for every
 collective until the time is over, even if the collective is long done, so a job with many steps a second runs out of
@@ -32,7 +32,7 @@ def ask(strategy: Strategy, seconds: float) -> None:
 
 
 class Patience:
-    """How long one worker of a job waits for the others."""
+    """The limit on how long one worker of a job waits for the others."""
 
     def __init__(self, strategy: Strategy) -> None:
         self.seconds = _asked.get(strategy, DEFAULT_S)
@@ -42,13 +42,13 @@ class Patience:
 
     @contextmanager
     def watch_agreement(self) -> Iterator[None]:
-        """A context around a wait for the other workers."""
+        """Limit the wait for the other workers within the block."""
         with self._set_deadline(self.seconds):
             yield
 
     @contextmanager
     def watch_call(self, steps: int, step_s: float | None) -> Iterator[None]:
-        """A context around a call of some steps; `step_s` is how long the last step took, if known."""
+        """Limit a call of some steps within the block; `step_s` is how long the last step took, if known."""
         each = self.seconds if step_s is None else _SLOWER * step_s
         with self._set_deadline(self.seconds + steps * each):
             yield

@@ -118,7 +118,7 @@ def own_size(batch_size: int, group: Group) -> int:
     size = batch_size * (group.rank + 1) // group.count - batch_size * group.rank // group.count
     if size == 0:
         raise ArgumentError(
-            f"a batch of {batch_size} rows leaves worker {group.rank} of {group.count} without any"
+            f"a batch of {batch_size} rows leaves worker {group.rank} of {group.count} without rows"
         )
     return size
 

@@ -132,7 +132,7 @@ def _make_for_workers(
         if "Could not start gRPC server" not in str(error):
             raise
         raise UnavailableError(
-            f"TF_CONFIG: this worker cannot listen at {cluster[job][index]}: the port is in use by another process"
+            f"TF_CONFIG: this worker cannot listen on {cluster[job][index]}: the port is in use by another process"
         ) from error
     patience.ask(made, timeout)
     return made

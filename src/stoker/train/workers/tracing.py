@@ -1,4 +1,4 @@
-"""What Keras must do differently on a replica while a trainer traces a step over all replicas.
+"""The changes to Keras on a replica while a trainer traces a step over all replicas.
 
 Losses: Keras divides every loss object's result by the number of replicas, as if all had equally many rows; here each
 replica's mean counts with its rows. Draws: the replicas' generators are in the same state, so all replicas would drop
@@ -31,7 +31,7 @@ _next = keras.random.SeedGenerator.next
 
 @contextmanager
 def on_replica(number: Tensor) -> Iterator[None]:
-    """A context around the tracing of a step on this replica, in the thread that traces it."""
+    """Trace a step on this replica within the block, in the thread that traces it."""
     _count(1)
     before = getattr(_local, "number", None)
     _local.number = number

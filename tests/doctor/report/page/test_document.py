@@ -98,7 +98,7 @@ def test_the_page_carries_every_section() -> None:
 
 def test_the_memory_book_is_stacked_from_what_stays_to_what_goes() -> None:
     (book,) = data_of(document.page(full_record()))["memory_book"]
-    assert book["lead"] == "11.2 GiB of 15.0 GiB were in use at the peak of a step, 75%."
+    assert book["lead"] == "11.2 GiB of 15.0 GiB was in use at the peak of a step, 75%."
     assert [role["name"] for role in book["stack"]] == [
         "weights",
         "optimizer",

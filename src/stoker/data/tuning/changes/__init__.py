@@ -37,7 +37,7 @@ Proposals: TypeAlias = Iterator[PipelineChange | LeftAlone]
 
 @dataclass(frozen=True)
 class TuningRequest:
-    """What the user allows.
+    """The user's limits for changes to a pipeline.
 
     Attributes:
         allow: "exact" or "last-place".

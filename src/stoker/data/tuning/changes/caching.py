@@ -38,7 +38,7 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
     if found is None:
         yield LeftAlone(NAME, stages.describe(stage), "its number of elements is unknown")
     elif found > request.memory:
-        why = f"{units.size(found)} do not fit into the {units.size(request.memory)} that a cache may take"
+        why = f"{units.size(found)} does not fit into the {units.size(request.memory)} that a cache may take"
         yield LeftAlone(NAME, stages.describe(stage), why)
     else:
         words = f"{stages.describe(stage)}, {units.size(found)}"
@@ -79,7 +79,7 @@ def _chain(pipeline: Dataset) -> list[Dataset]:
 
 
 def _repeats(stage: Dataset) -> bool:
-    """Whether this stage is certain to give the same elements in every epoch."""
+    """Return whether this stage is certain to give the same elements in every epoch."""
     for one in stages.list_stages(stage):
         kind = stages.kind(one)
         if kind in ("Shuffle", "Cache", "Repeat") or stages.is_generator(one):
@@ -90,7 +90,7 @@ def _repeats(stage: Dataset) -> bool:
 
 
 def _would_save_work(stage: Dataset) -> bool:
-    """Whether there is work below that a cache would save."""
+    """Return whether there is work below that a cache would save."""
     return any(
         stages.kind(one) in _FILES or (stages.kind(one) not in SOURCES and stages.functions(one))
         for one in stages.list_stages(stage)

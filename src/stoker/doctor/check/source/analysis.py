@@ -146,7 +146,7 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None, *, nested:
 
 
 def _may_tell(module: SourceModule, node: FunctionNode) -> bool:
-    """Whether a function without callers may hold anything to find: a loop, a tape, a pipeline, a model.
+    """Return whether a function without callers may hold anything to find: a loop, a tape, a pipeline, a model.
 
     Most functions of a library hold none of these, and running them would take most of the time.
     """
@@ -190,7 +190,7 @@ def _return_of(node: FunctionNode) -> ast.AST:
 
 
 def is_step(module: SourceModule, node: FunctionNode) -> bool:
-    """Whether one run of this function is one train step: a tape and an optimizer, outside any loop."""
+    """Return whether one run of this function is one train step: a tape and an optimizer, outside any loop."""
     if not any("GradientTape" in line for line in module.lines[node.lineno - 1 : node.end_lineno]):
         return False
     tape = applied = False

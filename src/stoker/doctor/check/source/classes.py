@@ -110,19 +110,19 @@ def library_bases(info: ClassInfo) -> set[str]:
 
 
 def is_model(info: ClassInfo) -> bool:
-    """Whether objects of a class are Keras models or layers."""
+    """Return whether objects of a class are Keras models or layers."""
     return any(
         b in _MODELS or b.startswith("keras.layers.") or b == "keras.Layer" for b in library_bases(info)
     )
 
 
 def runs_in_graph(info: ClassInfo) -> bool:
-    """Whether Keras may compile a class's methods: those of a model, layer, loss or metric, or with an unseen base."""
+    """Return whether Keras may compile a class's methods: a model, layer, loss or metric, or an unseen base."""
     return any(base.startswith("keras.") for base in library_bases(info)) or has_unseen_base(info)
 
 
 def has_unseen_base(info: ClassInfo) -> bool:
-    """Whether a class derives from one that is neither the program's own nor known to be plain."""
+    """Return whether a class derives from one that is neither the program's own nor known to be plain."""
     bases = [base for one in ancestry(info) for base in one.bases]
     if any("test" in base.name.lower() for base in bases if isinstance(base, Api)):
         return False
@@ -133,7 +133,7 @@ def has_unseen_base(info: ClassInfo) -> bool:
 
 
 def is_callback(info: ClassInfo) -> bool:
-    """Whether objects of a class are Keras callbacks."""
+    """Return whether objects of a class are Keras callbacks."""
     return any(base.startswith("keras.callbacks.") for base in library_bases(info))
 
 

@@ -34,7 +34,7 @@ class Allow:
     unreadable: bool = False
 
     def covers(self, line: int, end_line: int, kind: str, code: str, cell: int | None = None) -> bool:
-        """Whether the comment ignores this kind on these lines."""
+        """Return whether the comment ignores this kind on these lines."""
         if self.unreadable or not (self.name == kind or code.startswith(self.name)):
             return False
         if self.whole_file:

@@ -166,13 +166,13 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
 
 
 def _adds_numpy_axis(m: Machine, index: ast.expr) -> bool:
-    """Whether an index uses `np.newaxis`, as in `ob[np.newaxis, :]`: then `ob` is an ndarray, not a tensor."""
+    """Return whether an index uses `np.newaxis`, as in `ob[np.newaxis, :]`: then `ob` is an ndarray, not a tensor."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     return any(isinstance(part, ast.Attribute) and m.value(part) == Api("np.newaxis") for part in parts)
 
 
 def _grows(m: Machine, index: ast.expr) -> bool:
-    """Whether a slice changes the shape from round to round, as in `x[:, :t]` with a changing `t`."""
+    """Return whether a slice changes the shape from round to round, as in `x[:, :t]` with a changing `t`."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     for part in parts:
         if isinstance(part, ast.Slice) and (part.lower is None) != (part.upper is None):

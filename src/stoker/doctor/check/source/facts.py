@@ -1,4 +1,4 @@
-"""What the analysis observed: reads, feeds, tapes, compiled calls, pipelines, library calls.
+"""The facts that the analysis observed: reads, feeds, tapes, compiled calls, pipelines, library calls.
 
 A fact is neutral. The rules decide whether it is a finding.
 """

@@ -11,7 +11,7 @@ from stoker.doctor.check.source.values import Scope, Value
 
 @dataclass(eq=False)
 class LoopState:
-    """What a loop does, as seen so far."""
+    """The behaviour of a loop, as seen so far."""
 
     node: ast.AST
     # Whether it runs inside a gradient tape, a forward pass or a graph: a part of a step, not a loop of steps.

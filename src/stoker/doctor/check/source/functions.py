@@ -226,13 +226,13 @@ def compile_function(m: Machine, function: Value, node: ast.AST, arguments: Argu
 
 
 def is_rebuilt(m: Machine) -> bool:
-    """Whether the loops around need a new function each time, since they build models or take no steps."""
+    """Return whether the loops around need a new function each time, since they build models or take no steps."""
     steps = any(loop.strong or loop.weak or loop.inner_steps for loop in m.loops)
     return any(_builds_model(loop) for loop in m.loops) or (bool(m.loops) and not steps)
 
 
 def _builds_model(loop: LoopState) -> bool:
-    """Whether each round builds its own model. A new optimizer does not count: one for all rounds would do."""
+    """Return whether each round builds its own model. A new optimizer does not count: one for all rounds would do."""
     return loop.builds_model or (loop.builds and guesses.binds_model(loop.node))
 
 

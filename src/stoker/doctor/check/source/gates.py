@@ -128,13 +128,13 @@ def _is_few(value: Value) -> bool:
 
 
 def modulo(m: Machine, node: ast.expr) -> bool | None:
-    """Whether an expression takes a remainder by more than a step or two; None if it takes none."""
+    """Return whether an expression takes a remainder by more than a step or two; None if it takes none."""
     by = _divisor(node)
     return None if by is None else not _is_often(_read_quietly(m, by))
 
 
 def runs_every_few(m: Machine, test: ast.expr) -> bool:
-    """Whether a test holds every few steps, as in `i % 5 == 0` for the generator of a WGAN."""
+    """Return whether a test holds every few steps, as in `i % 5 == 0` for the generator of a WGAN."""
     by = _divisor(test)
     value = _read_quietly(m, by) if by is not None else UNKNOWN
     return isinstance(value, Py) and isinstance(value.usual, int) and 0 < value.usual <= _FEW
@@ -158,7 +158,7 @@ def _is_often(value: Value) -> bool:
 
 
 def _is_counted(m: Machine, side: ast.expr) -> bool:
-    """Whether an expression is a counter: `state.n` where the enclosing loop or function has `state.n += 1`."""
+    """Return whether an expression is a counter: `state.n` where the enclosing loop or function has `state.n += 1`."""
     if not isinstance(side, ast.Attribute):
         return False
     around = m.frame.loops[-1] if m.frame.loops else m.frame.function
@@ -202,7 +202,7 @@ def _is_rare_name(m: Machine, test: ast.expr) -> bool:
 
 
 def initialises(test: ast.expr, body: list[ast.stmt]) -> bool:
-    """Whether a branch runs only the first time: `if self.x is None: self.x = ...`, `if k not in d: d[k] = ...`."""
+    """Return whether a branch runs only the first time: `if self.x is None: self.x = ...` and the like."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         held = test.operand
     elif isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is):
@@ -224,7 +224,7 @@ def initialises(test: ast.expr, body: list[ast.stmt]) -> bool:
 
 
 def resets_counter(test: ast.expr, body: list[ast.stmt]) -> bool:
-    """Whether a branch resets a counter, as in `if count >= 100: count = 0`. This is a modulo in other words."""
+    """Return whether a branch resets a counter, as in `if count >= 100: count = 0`. This is a modulo in other words."""
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], (ast.GtE, ast.Gt, ast.Eq)):
         return False
     name = last_name(test.left)

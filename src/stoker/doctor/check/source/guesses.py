@@ -106,12 +106,12 @@ def guess_iterable(m: Machine, node: ast.expr) -> Value:
 
 
 def names_count(node: ast.expr) -> bool:
-    """Whether a name says that it holds a plain number: `total_steps`, `decay`, `lr`."""
+    """Return whether a name says that it holds a plain number: `total_steps`, `decay`, `lr`."""
     return bool(_NUMBER.search(last_name(node).lower()))
 
 
 def binds_model(loop: ast.AST) -> bool:
-    """Whether a loop's body binds the result of a call to a name that suggests a model."""
+    """Return whether a loop's body binds the result of a call to a name that suggests a model."""
     assigned = (n for n in ast.walk(loop) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call))
     return any(_MODEL.search(last_name(target).lower()) for node in assigned for target in node.targets)
 
@@ -167,7 +167,7 @@ def call(m: Machine, node: ast.Call, arguments: Arguments) -> Value:
 
 
 def is_pass(m: Machine, name: str) -> bool:
-    """Whether the name of an unknown function says that it takes many steps."""
+    """Return whether the name of an unknown function says that it takes many steps."""
     if _STEP.search(name):
         return False
     epochs = bool(m.loops) and loops.counts_epochs(m.loops[-1].node)

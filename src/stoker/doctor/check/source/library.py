@@ -259,7 +259,7 @@ def _data_of(m: Machine, arguments: Arguments) -> Arguments:
 
 
 def _is_half_known(m: Machine, expression: ast.expr) -> bool:
-    """Whether an expression combines an unknown and an ndarray, as `gradient * p`: the unknown may be a tensor."""
+    """Return whether an expression combines an unknown, which may be a tensor, and an ndarray: `gradient * p`."""
     if not isinstance(expression, ast.BinOp):
         return False
     with m.quietly():
@@ -291,7 +291,10 @@ def _conversion(m: Machine, name: str, node: ast.Call, arguments: Arguments) -> 
 
 
 def _is_open(value: Value) -> bool:
-    """Whether the type of a value, or of all items of a list, is unknown. A tensor would not be converted again."""
+    """Return whether the type of a value, or of all items of a list, is unknown.
+
+    A tensor would not be converted again.
+    """
     if isinstance(value, Seq) and value.kind in ("list", "tuple"):
         return bool(value.items) and all(map(_is_open, value.items or ()))
     return value is UNKNOWN

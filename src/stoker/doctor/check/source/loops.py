@@ -42,7 +42,7 @@ _PARTS = frozenset({"layer", "metric", "model", "optimizer", "callback"})
 
 @dataclass(frozen=True)
 class Walk:
-    """What a loop walks over."""
+    """The values that a loop walks over."""
 
     element: Value
     dataset: Dataset | None = None
@@ -57,7 +57,7 @@ class Walk:
 
 
 def walk(value: Value) -> Walk:
-    """Return what a loop over a value walks over, inside `enumerate`, `zip`, `tqdm` and `iter`."""
+    """Return what a loop over a value walks over, looking inside `enumerate`, `zip`, `tqdm` and `iter`."""
     if isinstance(value, Thing) and value.type == "progress":
         return walk(value.about.get("over", UNKNOWN))
     if isinstance(value, Thing) and value.type == "iterator":
@@ -137,7 +137,7 @@ def run(m: Machine, node: ast.AST, over: Walk, body: Callable[[], None], *, once
 
 
 def is_steps(loop: LoopState, over: Walk, *, nested: bool = False) -> bool:
-    """Whether one iteration of the loop is one step.
+    """Return whether one iteration of the loop is one step.
 
     The outermost loop around a loop of steps is an epoch loop. A nested loop that steps and also calls a loop of
     steps (an agent acts, then replays) is a loop of steps, unless its variable says that it counts epochs.
@@ -150,7 +150,7 @@ def is_steps(loop: LoopState, over: Walk, *, nested: bool = False) -> bool:
 
 
 def counts_epochs(node: ast.AST) -> bool:
-    """Whether the name of a loop's variable says that each iteration is at least one pass over the data."""
+    """Return whether the name of a loop's variable says that each iteration is at least one pass over the data."""
     return bool(_EPOCHS.search(_target(node)))
 
 
@@ -159,7 +159,7 @@ def _target(node: ast.AST) -> str:
 
 
 def is_short(loop: LoopState, over: Walk) -> bool:
-    """Whether the loop ends after a few iterations, or only looks at a few batches."""
+    """Return whether the loop ends after a few iterations, or only looks at a few batches."""
     if over.dataset is not None and over.length is not None:
         return over.length <= LOOK
     return over.length is not None and over.length <= _SHORT
@@ -179,7 +179,7 @@ def _circumstances(m: Machine, loop: LoopState, over: Walk, once: bool) -> tuple
 
 
 def _is_beside_steps(m: Machine, loop: LoopState, over: Walk) -> bool:
-    """Whether the loop does light work in an epoch whose steps another loop takes: `for i in range(len(images))`."""
+    """Return whether the loop, such as `for i in range(len(images))`, does light work beside another loop's steps."""
     light = over.dataset is None and not loop.strong
     return light and any(outer.inner_steps for outer in m.loops[:-1])
 
@@ -224,7 +224,7 @@ def _merge(m: Machine, before: dict[str, Value]) -> None:
 
 
 def always_leaves(body: list[ast.stmt]) -> bool:
-    """Whether the loop ends in its first pass, with an unconditional `break` or `return`."""
+    """Return whether the loop ends in its first pass, with an unconditional `break` or `return`."""
     return bool(body) and isinstance(body[-1], (ast.Break, ast.Return)) and not _continues(body)
 
 

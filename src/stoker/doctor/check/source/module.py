@@ -126,7 +126,7 @@ class SourceModule:
         return bool(_GRAPH_MODE.search(self.text)) and not _EAGER_MODE.search(self.text)
 
     def imports_any(self, *roots: str) -> bool:
-        """Whether one of these top-level packages is imported anywhere in the file."""
+        """Return whether one of these top-level packages is imported anywhere in the file."""
         return not self.imports.isdisjoint(roots)
 
     def find_enclosing(self, node: ast.AST, *types: type[ast.AST]) -> ast.AST | None:

@@ -80,7 +80,7 @@ def python_lines(source: str) -> list[str]:
 
 
 def _neutralize_magic(line: str) -> str:
-    """Return the line, or in place of a magic a statement that does nothing."""
+    """Return the line; a magic becomes a statement that does nothing."""
     stripped = line.lstrip()
     if stripped.startswith(("%", "!")) or (stripped.startswith("?") or stripped.rstrip().endswith("?")):
         return line[: len(line) - len(stripped)] + "pass"

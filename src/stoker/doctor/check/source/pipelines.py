@@ -85,7 +85,7 @@ HOST = Tensor(host=True)
 
 
 def is_source(name: str) -> bool:
-    """Whether this library function returns a pipeline."""
+    """Return whether this library function returns a pipeline."""
     last = name.rsplit(".", 1)[-1]
     return (
         (name.startswith("tf.data.") and (last.endswith("Dataset") or ".Dataset." in name))
@@ -220,7 +220,7 @@ def _is_parallel(name: str, arguments: Arguments) -> bool:
 
 
 def _pads_to_fixed(arguments: Arguments) -> bool:
-    """Whether every batch is padded to the same length, as by `padded_shapes=[128]` but not by None or -1."""
+    """Return whether every batch is padded to the same length, as by `padded_shapes=[128]` but not by None or -1."""
     shapes = arguments.expression(1, "padded_shapes")
     if shapes is None:
         return False

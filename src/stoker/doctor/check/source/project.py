@@ -106,7 +106,7 @@ class Project:
             yield str(base / "__init__.py")
 
     def lends_tensors(self, module: SourceModule, depth: int = 2) -> bool:
-        """Whether a file with loops imports a file of the project that uses TensorFlow, whose steps it may drive.
+        """Return whether a file with loops imports a project file that uses TensorFlow, whose steps it may drive.
 
         A `tf` imported from that file, by name or by a star, counts as an import of TensorFlow.
         """

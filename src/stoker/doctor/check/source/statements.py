@@ -89,7 +89,7 @@ def _note_outside_change(m: Machine, node: ast.AugAssign) -> None:
 
 
 def _starts_as_number(m: Machine, target: ast.Attribute) -> bool:
-    """Whether any method of the class, even one not run yet, sets this attribute to a number."""
+    """Return whether any method of the class, even one not run yet, sets this attribute to a number."""
     owner = m.value(target.value)
     return isinstance(owner, Instance) and target.attr in _number_attributes(owner.info.node)
 

@@ -134,7 +134,7 @@ def _model(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argum
 
 def _fit(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Value:
     if _fits_a_sample(m, arguments):
-        # `fit` on data that the loop picks anew is one step, as in replay loops.
+        # `fit` on data that the loop keeps picking is one step, as in replay loops.
         m.work(strong=True)
     else:
         m.note("+fits")
@@ -147,7 +147,7 @@ def _fit(m: Machine, thing: Thing, node: ast.Call, arguments: Arguments) -> Valu
 
 
 def _fits_a_sample(m: Machine, arguments: Arguments) -> bool:
-    """Whether `fit` runs one epoch over data that the enclosing loop of the same function picks anew each time."""
+    """Return whether `fit` runs one epoch over data that the loop around it, in the same function, keeps changing."""
     epochs = arguments.get(99, "epochs")
     if not m.frame.loops or not (epochs is None or (isinstance(epochs, Py) and epochs.const == 1)):
         return False

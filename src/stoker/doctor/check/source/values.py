@@ -155,7 +155,7 @@ class Thing(Value):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compiled:
-    """How a function was compiled: the decorator or call, and whether it fixes the input's signature."""
+    """The way a function was compiled: the decorator or call, and whether it fixes the input's signature."""
 
     node: ast.AST
     module: SourceModule
@@ -250,12 +250,12 @@ NONE = Py("none")
 
 
 def is_tensor(value: Value) -> bool:
-    """Whether reading this value waits for the device."""
+    """Return whether reading this value waits for the device."""
     return isinstance(value, Tensor) and not value.host
 
 
 def holds_arrays(value: Value) -> bool:
-    """Whether a value is an ndarray or a list of ndarrays: both are copied when turned into a tensor."""
+    """Return whether a value is an ndarray or a list of ndarrays: both are copied when turned into a tensor."""
     if isinstance(value, Seq) and value.kind in ("list", "tuple"):
         return any(holds_arrays(item) for item in value.items or (value.element,))
     return isinstance(value, Array)

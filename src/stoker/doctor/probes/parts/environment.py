@@ -1,4 +1,4 @@
-"""The environment: the machine, TensorFlow's build, and the variables that steer them."""
+"""The environment: the machine, TensorFlow's build, and the variables that affect them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OTHER_WORK = "busy with other work"
 
 @dataclass(frozen=True)
 class EnvironmentPart(ProbePart):
-    """What a run depends on, besides its code."""
+    """The facts that a run depends on, besides its code."""
 
     facts: dict[str, str | int | float] = field(default_factory=dict)
     # The number of processes that train together, according to TF_CONFIG.

@@ -1,4 +1,4 @@
-"""What the program holds in memory without need."""
+"""The data that the program holds in memory without need."""
 
 from __future__ import annotations
 

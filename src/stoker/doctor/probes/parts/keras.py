@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KerasPart(ProbePart):
-    """What Keras' loops did with the time."""
+    """The time of Keras' loops, and what they spent it on."""
 
     callbacks: list[CallbackTime] = field(default_factory=list)
     predicts: dict[SiteKey, PredictCalls] = field(default_factory=dict)

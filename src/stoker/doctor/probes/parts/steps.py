@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from stoker.doctor.probes.parts.device import DevicePart
 from stoker.doctor.probes.parts.eager import EagerPart
 from stoker.doctor.probes.parts.functions import TracesPart
 from stoker.doctor.probes.parts.keras import KerasPart
-from stoker.processors import ProcessorUse
+from stoker.processors import ProcessorUse, usable_cores
 
 if TYPE_CHECKING:
     from stoker.doctor.probes.spans import Window
@@ -85,11 +84,3 @@ def gradient_bytes(m: Measurements) -> int:
     """Return the size of the variables that the steps train: what replicas would exchange at every step."""
     traced = [f.variable_bytes for f in m[TracesPart].functions if f.updates_variables]
     return max([*traced, m[KerasPart].variable_bytes])
-
-
-def usable_cores() -> int:
-    """Return the number of processors that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""What was counted and timed by the user's line: tensors read, arrays copied, checkpoints saved."""
+"""Counts and times by the user's line: tensors read, arrays copied, checkpoints saved."""
 
 from __future__ import annotations
 

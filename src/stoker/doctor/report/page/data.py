@@ -1,4 +1,4 @@
-"""What the page shows, as plain JSON values: a record's figures in words, sorted and cut to a manageable size.
+"""The data of the page, as plain JSON values: a record's figures in words, sorted and cut to a manageable size.
 
 All values become strings, numbers or lists here, so that the page's script only has to place them.
 """
@@ -164,7 +164,7 @@ def _environment(record: Record) -> list[list[str]]:
     many = f"{device.count} x " if device.count > 1 else ""
     found = [["device", f"{many}{device.name} ({device.kind.replace('_', ' ').lower()})"]]
     if device.utilisation is not None:
-        found.append(["device load by its driver", f"{device.utilisation:.0%}"])
+        found.append(["device load according to its driver", f"{device.utilisation:.0%}"])
     if device.memory_peak:
         found.append(["device memory, peak", size(device.memory_peak)])
     found += [[name, value] for name, value in record.versions.items() if name != "python"]

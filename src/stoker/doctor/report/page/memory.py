@@ -21,11 +21,11 @@ def memory_book(record: Record) -> list[dict[str, Any]]:
 def _device(book: DeviceMemory) -> dict[str, Any]:
     peak = book.peak_bytes or 1
     lead = (
-        f"{size(book.peak_bytes)} of {size(book.capacity_bytes)} were in use at the peak of a step, "
+        f"{size(book.peak_bytes)} of {size(book.capacity_bytes)} was in use at the peak of a step, "
         f"{book.peak_bytes / (book.capacity_bytes or 1):.0%}."
     )
     if book.run_peak_bytes > 1.05 * book.peak_bytes:
-        lead += f" The run's highest peak, {size(book.run_peak_bytes)}, was in no recorded step."
+        lead += f" The run's highest peak, {size(book.run_peak_bytes)}, was outside the recorded steps."
     return {
         "device": book.device,
         "lead": lead,
@@ -44,7 +44,7 @@ def _device(book: DeviceMemory) -> dict[str, Any]:
 
 
 def _stack(book: DeviceMemory) -> list[dict[str, Any]]:
-    """Return the bytes over the step of each role that has any."""
+    """Return, for each role with any bytes, how many it holds over the step."""
     found = []
     for role in _STACK:
         number = ROLES.index(role)

@@ -1,4 +1,4 @@
-"""What `stoker.tune` did in a run: rates, the stages before and after, changes, and what was left."""
+"""The calls of `stoker.tune` in a run: rates, the stages before and after, changes, and what was left alone."""
 
 from __future__ import annotations
 

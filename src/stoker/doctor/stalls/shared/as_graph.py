@@ -46,7 +46,7 @@ class AsGraph(Repair):
         return own | _find_python_between(step, own)
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """Replace the ops that the graph holds by the timed graph. The few other ops stay."""
+        """Replace the ops that the graph holds with the timed graph. The few other ops stay."""
         timed = self.timed(program, finding)
         if timed is not None and not timed.replaces and timed.covers >= _NEARLY_ALL:
             seconds += (1 - timed.covers) * mean_s(
@@ -55,7 +55,7 @@ class AsGraph(Repair):
         return super().apply_measured(program, finding, seconds)
 
     def apply(self, program: Program, finding: Finding, draw: Draw) -> Program:
-        """Replace the ops by a call, and on a synchronous device also by its kernels."""
+        """Replace the ops with a call, and on a synchronous device also with its kernels."""
         # A graph must start each kernel, too, at about half the cost.
         kernels = max(0.0, program.eager_kernels - program.eager_floor / 2)
         # A kernel that uses all processors cannot run side by side with another.

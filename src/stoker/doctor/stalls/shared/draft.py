@@ -40,12 +40,12 @@ class Draft:
 
 
 def happens_every_step(m: Measurements, count: int) -> bool:
-    """Whether something that happened `count` times belongs to the loop: it happened in at least one step in five."""
+    """Return whether something that happened `count` times belongs to the loop: in at least one step in five."""
     return count >= max(MIN_REPEATS, m[StepsPart].count // 5)
 
 
 def is_in_loop(m: Measurements, tally: Tally) -> bool:
-    """Whether this happens inside the loop of steps.
+    """Return whether this happens inside the loop of steps.
 
     Work that ends before the first training step, or begins after the last, is done once. A program that trains
     nothing may have several loops, of which only the hottest counts the steps; then everything is in a loop.
@@ -61,7 +61,7 @@ def is_in_loop(m: Measurements, tally: Tally) -> bool:
 
 
 def is_worth_reporting(m: Measurements, lost_ns: int, share: float = 0.02) -> bool:
-    """Whether the lost time alone is large enough to report."""
+    """Return whether the lost time alone is large enough to report."""
     return lost_ns >= m[Books].wall_ns * share
 
 

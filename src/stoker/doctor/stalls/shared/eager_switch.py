@@ -31,14 +31,14 @@ _IN_STEPS = frozenset(
 
 
 def is_host_call(node: ast.Call) -> bool:
-    """Whether a call works, or means what it says, only outside a graph."""
+    """Return whether a call works, or means what it says, only outside a graph."""
     if last_name(node.func) in _EAGER_ONLY or dotted_name(node.func).startswith(_HOST_MODULES):
         return True
     return isinstance(node.func, ast.Name) and node.func.id in _CASTS
 
 
 def switches_to_eager(fact: Call) -> bool:
-    """Whether a call turns graphs off."""
+    """Return whether a call turns graphs off."""
     if fact.name in _SWITCHES:
         value = fact.argument(0, "run_eagerly")
         return not (isinstance(value, Py) and value.const is False)

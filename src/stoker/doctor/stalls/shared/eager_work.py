@@ -128,14 +128,14 @@ def _draft(m: Measurements, site: SiteKey, samples: list[_Sample]) -> Draft | No
 
 
 def _is_once(m: Measurements, samples: list[_Sample]) -> bool:
-    """Whether this work happens between only a few of the steps, such as when a new model is built."""
+    """Return whether this work happens between only a few of the steps, such as when a new model is built."""
     between, seen = max(found.between for _, found in samples), sum(found.samples for _, found in samples)
     steps = m[StepsPart]
     return steps.trains and (between < FEW or between * _OFTEN < min(seen, steps.ticks))
 
 
 def _is_keras_own(m: Measurements, site: SiteKey, count: int) -> bool:
-    """Whether these are the few ops by which `fit` gets a batch: costly on a busy machine, but not the user's."""
+    """Return whether these are the few ops by which `fit` gets a batch: slow on a busy machine, but not the user's."""
     return site in m[KerasPart].fits and count < _MIN_OPS_PER_STEP * m[StepsPart].count
 
 

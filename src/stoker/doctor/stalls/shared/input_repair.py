@@ -52,7 +52,7 @@ class InputRepair(Repair):
     experiment: str = "calls-alone"
 
     def is_measured(self, program: Program, finding: Finding) -> bool:
-        """Always False: the time of the repaired input is assumed, and only the rest of the step is timed."""
+        """Return False: the time of the repaired input is assumed, and only the rest of the step is timed."""
         return False
 
     def with_batches_there(self, program: Program, finding: Finding) -> Program:
@@ -68,7 +68,7 @@ class InputRepair(Repair):
         return piece.account in self.accounts and piece.site is not None
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """Return what the rest of a step gains once the input no longer runs beside it."""
+        """Return what the rest of a step gains once the input no longer runs alongside it."""
         measured = program.measured
         if measured is None:
             return {}
@@ -96,7 +96,7 @@ class InputRepair(Repair):
                 "map moved behind batch",
                 1 / source.slow_calls,
                 max(cores, 1 / source.slow_calls),
-                "its function does the same to a batch; at best all it takes is being called",
+                "its function does the same to a batch; at best, only the call itself costs time",
             )
         if slow == "Map":
             return ExpectedChange(
@@ -114,7 +114,7 @@ class InputRepair(Repair):
 
 
 def _stays_beside_calls(piece: Piece) -> bool:
-    """Whether a piece is neither part of a compiled call nor time that the replay could not explain."""
+    """Return whether a piece is neither part of a compiled call nor time that the replay could not explain."""
     return piece.name == TIMED or piece.account not in (*_GRAPH, "unexplained")
 
 

@@ -93,7 +93,7 @@ class TracedOnce(TraceRepair):
     """The repair: one trace serves all calls."""
 
     accounts: tuple[str, ...] = ("trace",)
-    assumes: str = f"one trace serves all calls, and runs as the calls did that did not trace; {WARM}"
+    assumes: str = f"one trace serves all calls, and runs like the calls that did not trace; {WARM}"
     beside: tuple[float, float] = (0.0, 0.5)
     # The loss also includes the first execution after each trace.
     claims_loss_only: bool = True
@@ -131,7 +131,7 @@ class TracedOnce(TraceRepair):
         return program.with_steps(change)
 
     def apply_measured(self, program: Program, finding: Finding, seconds: float) -> Program:
-        """Replace all calls by calls of the one graph, which were timed to take this many seconds each.
+        """Replace all calls with calls of the one graph, which were timed to take this many seconds each.
 
         This includes calls that found their graph: they, too, are slower while new graphs keep being made. The
         loop's own Python stays, since making the function cannot be told from its other work.
@@ -146,7 +146,7 @@ class TracedOnce(TraceRepair):
         return program.with_steps(change)
 
     def frees(self, program: Program, finding: Finding) -> dict[str, float]:
-        """Return what else the program no longer does without the traces."""
+        """Return the other work that goes away with the traces."""
         found = {
             "the Python of a call that traces": mean_s(program.steps, lambda p: self._is_call(p, finding))
         }

@@ -44,12 +44,12 @@ _REMEDIES = (
     ),
     (
         (*_BATCHES, "TensorSlice", "Unbatch"),
-        "it handles row by row. Let the source hand out whole batches (gather them by shuffled row numbers, as "
+        "it works row by row. Let the source hand out whole batches (gather them by shuffled row numbers, as "
         "stoker.tune(ds) can), or keep the rows on the device, as stoker.fit does.",
     ),
     (
         ("Map", "ParallelMap", "MapAndBatch", "FlatMap"),
-        "map whole batches behind batch(), and cache() what is the same in every epoch; stoker.tune(ds) tries both.",
+        "map whole batches after batch(), and cache() what is the same in every epoch; stoker.tune(ds) tries both.",
     ),
     (
         ("TFRecord", "TextLine", "FixedLengthRecord", "Interleave", "ParallelInterleave", "CSV"),
@@ -61,7 +61,7 @@ _REMEDIES = (
 _MAPS = ("Map", "ParallelMap")
 _MAPPED_BATCHES = (
     "it maps whole batches already. cache() what is the same in every epoch, or do that part once beforehand and save "
-    "it; what is drawn anew for every batch may move into the model, where the device computes it."
+    "it; what is drawn again for every batch may move into the model, where the device computes it."
 )
 _CACHED = (
     "cache() keeps its results, so only the first pass waits for it. If that takes too long, do its work once "
@@ -70,7 +70,7 @@ _CACHED = (
 
 
 class Cause(Enum):
-    """What slows down a pipeline that keeps the step waiting."""
+    """The cause that slows down a pipeline that keeps the step waiting."""
 
     PYTHON = auto()
     SERIAL_MAP = auto()
@@ -97,12 +97,12 @@ def find_starved_pipelines(m: Measurements, cause: Cause) -> Iterator[Draft]:
 
 
 def is_behind_batch(names: Sequence[str]) -> bool:
-    """Whether a stage gets whole batches from the stages before it, which are given nearest first, source last."""
+    """Return whether a stage gets whole batches from the stages before it, which are listed nearest first."""
     return any(name in _BATCHES for name in names) and "Unbatch" not in names
 
 
 def _keeps_up(m: Measurements, pipeline: Pipeline) -> bool:
-    """Whether a pipeline makes elements ahead of their use, and in far less time than it has for each.
+    """Return whether a pipeline makes elements ahead of their use, and in far less time than it has for each.
 
     The step then waits for a processor of a busy machine or for Python's lock, not for the pipeline.
     """
@@ -198,7 +198,10 @@ def _stage_remedy(name: str, stages: Sequence[str] = ()) -> str:
 def _is_cheap_before_batch(
     ran: dict[str, StageTime], stages: list[UserStage], culprit: UserStage, slow: str | None
 ) -> bool:
-    """Whether the slow stage is a cheap map before a batch, which is called too often. Other maps are just serial."""
+    """Return whether the slow stage is a cheap map before a batch, which is called too often.
+
+    Other maps are just serial.
+    """
     batched_after = any(stage.name in ("Batch", "ParallelBatch") for stage in stages[: stages.index(culprit)])
     time = ran.get(slow or "")
     per_element = time.self_ns / time.calls if time and time.calls else 0

@@ -64,7 +64,7 @@ def read_database(url: str) -> Iterator[ImportedRun]:
     try:
         tables.reflect(engine, only=["runs", "experiments", "params", "tags", "metrics"])
     except sa.exc.SQLAlchemyError as error:
-        raise UsageError(f"{url} is not a database of MLflow's ({str(error).splitlines()[0]})") from None
+        raise UsageError(f"{url} is not an MLflow database ({str(error).splitlines()[0]})") from None
     runs, experiments = tables.tables["runs"], tables.tables["experiments"]
     params, tags, metrics = (tables.tables[name] for name in ("params", "tags", "metrics"))
     with engine.connect() as connection:

@@ -13,7 +13,7 @@ _FILES = "*tfevents*"
 
 
 def has_runs(directory: Path) -> bool:
-    """Whether there are event files in or below a directory."""
+    """Return whether there are event files in or below a directory."""
     return next(directory.rglob(_FILES), None) is not None
 
 

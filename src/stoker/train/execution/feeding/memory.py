@@ -1,4 +1,4 @@
-"""How many bytes of data may be on the device, besides the model and its computations."""
+"""The memory on the device that is left for data, besides the model and its computations."""
 
 from __future__ import annotations
 

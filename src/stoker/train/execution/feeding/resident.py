@@ -154,7 +154,7 @@ def map_leaves(function: Callable[..., Nest], data: Nest) -> Nest:
 
 
 def _count_rows_in_graph(data: Nest) -> Tensor:
-    """In graph: count the rows."""
+    """In the graph, count the rows."""
     return tf.shape(next(leaf for leaf in keras.tree.flatten(data) if leaf is not None))[0]
 
 

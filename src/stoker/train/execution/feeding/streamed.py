@@ -192,7 +192,7 @@ class Distributed(Streamed):
 
 
 def is_distributed(x: Data) -> bool:
-    """Whether a strategy has distributed the dataset."""
+    """Return whether a strategy has distributed the dataset."""
     return isinstance(x, tf.distribute.DistributedDataset)
 
 
@@ -221,5 +221,5 @@ def take_first_part(batch: Nest) -> Nest:
 
 
 def is_divided(batch: Nest) -> bool:
-    """Whether a batch keeps the rows of each replica apart."""
+    """Return whether a batch keeps the rows of each replica apart."""
     return any(isinstance(leaf, tf.distribute.DistributedValues) for leaf in tf.nest.flatten(batch))
