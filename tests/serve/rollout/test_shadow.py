@@ -23,6 +23,7 @@ from stoker.cli import main
 from stoker.serve.http.app import App
 from stoker.serve.plane.deployment import begin_run, end_run
 from stoker.serve.plane.settings import ServerSettings
+from stoker.serve.rollout import shadow
 from stoker.serve.rollout.shadow import Candidate
 from stoker.tracking.store.address import parse
 from stoker.tracking.store.queries import open_reader
@@ -39,6 +40,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(place / "old")
     save(place / "new", plus=7.0)
     return place
+
+
+@pytest.fixture(autouse=True)
+def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The candidate may work as long as it wants: tests wait for it."""
+    monkeypatch.setattr(shadow, "_UNRESTED_S", float("inf"))
 
 
 @contextmanager
@@ -136,6 +143,36 @@ def test_no_answer_waits_for_a_candidate(places: Path) -> None:
             assert candidate.skipped == count - 256
         finally:
             go_on.set()
+
+
+def test_a_candidate_rests_far_longer_than_it_works(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resting, go_on = threading.Event(), threading.Event()
+    rests: list[float] = []
+
+    def rest(seconds: float) -> None:
+        rests.append(seconds)
+        resting.set()
+        go_on.wait(HANGS_S)
+
+    monkeypatch.setattr(shadow, "_UNRESTED_S", 0.0)
+    with shadowed(places, "old") as (app, _, candidate):
+        monkeypatch.setattr(candidate._ended, "wait", rest)
+
+        async def ask_all() -> set[int]:
+            first = await ask(app, "POST", PREDICT, {"instances": [[0.0]]})
+            resting.wait(HANGS_S)
+            rest = [await ask(app, "POST", PREDICT, {"instances": [[2.0]]}) for _ in range(300)]
+            return {one.status for one in (first, *rest)}
+
+        try:
+            assert asyncio.run(ask_all()) == {200}
+            assert candidate.test.requests == 1
+            assert candidate.skipped == 300 - 256
+            assert len(rests) == 1
+            assert 0 < rests[0] <= shadow._LONGEST_REST_S
+        finally:
+            go_on.set()
+        wait_until(lambda: candidate.test.requests == 1 + 256)
 
 
 def test_requests_that_wait_are_asked_together_and_counted_each(places: Path) -> None:
