@@ -97,7 +97,9 @@ def test_a_candidate_that_answers_the_same(places: Path) -> None:
     assert line.startswith("half shadow: same: fewer than 1 % of rows change (0 % of rows changed in ")
 
 
-def test_a_candidate_that_answers_otherwise_is_never_answered_from(places: Path, tmp_path: Path) -> None:
+def test_a_candidate_that_answers_otherwise_is_never_answered_from(
+    places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = f"sqlite:///{tmp_path}/stoker.db"
     run = begin_run(ServerSettings({"half": str(places / "old")}), parse(store))
     with shadowed(places, "new", run=run.id, store=store) as (app, said, candidate):
@@ -117,6 +119,10 @@ def test_a_candidate_that_answers_otherwise_is_never_answered_from(places: Path,
         (found,) = [json.loads(row.details) for row in reader.audit() if row.event == "compared"]
     assert (found["model"], found["conclusion"], found["changed"]) == ("half", "different", 1.0)
     assert found["path"] == str(places / "new")
+    assert main(["runs", "show", run.id, "--store", store]) == 0
+    shown = capsys.readouterr().out
+    assert "candidate of half" in shown
+    assert "different (100 % of rows changed in " in " ".join(shown.split())
 
 
 def test_no_answer_waits_for_a_candidate(places: Path) -> None:
