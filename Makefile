@@ -24,7 +24,7 @@ endef
 	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers soak-bucket \
 	soak-random soak-models soak-pipelines soak-faults soak-tables soak-bundles bench-examples screenshots browser postgresql engine-tools mlflow image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-memory bench-page bench-whatif bench-fit bench-many bench-checkpoint \
-	bench-short-jobs bench-goodput peers peers-serving serving-clients protos bench-data bench-tune soak-data bench-storage bench-store bench-serve bench-workers bench-recipes bench-keel recipe-figures fortunes
+	bench-short-jobs bench-goodput peers peers-serving serving-clients protos bench-data bench-tune soak-data bench-storage bench-store bench-serve bench-loadgen bench-rollout bench-quantize bench-workers bench-recipes bench-keel recipe-figures fortunes
 
 # Without the lines that TensorFlow prints about itself.
 QUIETLY := $(BIN)/python tools/quietly.py
@@ -330,10 +330,21 @@ bench-tune: $(READY)
 bench-serve: $(READY) $(SERVE_PEERS_VENV)/.ready
 	$(BIN)/python benchmarks/serve.py --peers $(SERVE_PEERS_VENV)/bin/python $(if $(ONLY),--only $(ONLY)) $(OPTIONS)
 
+# MLPerf LoadGen asks stoker serve and Mosec; and what --shadow and --canary cost clients.
+bench-loadgen: $(READY) $(SERVE_PEERS_VENV)/.ready
+	$(BIN)/python benchmarks/loadgen.py --peers $(SERVE_PEERS_VENV)/bin/python $(OPTIONS)
+
+bench-rollout: $(READY) $(SERVE_PEERS_VENV)/.ready
+	$(BIN)/python benchmarks/rollout.py --peers $(SERVE_PEERS_VENV)/bin/python $(OPTIONS)
+
+# What 8 and 16 bits save, by model, and how far off the answers are.
+bench-quantize: $(READY)
+	$(BIN)/python benchmarks/quantize.py
+
 $(SERVE_PEERS_VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(SERVE_PEERS_VENV)
 	$(SERVE_PEERS_VENV)/bin/python -m pip install --quiet --upgrade pip
-	$(SERVE_PEERS_VENV)/bin/python -m pip install --quiet --editable '.[cpu,serve]' litserve mosec
+	$(SERVE_PEERS_VENV)/bin/python -m pip install --quiet --editable '.[cpu,serve]' litserve mosec mlcommons-loadgen
 	@touch $@
 
 # A 2 GB CSV file is trained on; how far the process grows.

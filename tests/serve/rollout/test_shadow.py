@@ -23,6 +23,7 @@ from stoker.cli import main
 from stoker.serve.http.app import App
 from stoker.serve.plane.deployment import begin_run, end_run
 from stoker.serve.plane.settings import ServerSettings
+from stoker.serve.rollout import shadow
 from stoker.serve.rollout.shadow import Candidate
 from stoker.tracking.store.address import parse
 from stoker.tracking.store.queries import open_reader
@@ -39,6 +40,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(place / "old")
     save(place / "new", plus=7.0)
     return place
+
+
+@pytest.fixture(autouse=True)
+def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The candidate may work as long as it wants: tests wait for it."""
+    monkeypatch.setattr(shadow, "_UNRESTED_S", float("inf"))
 
 
 @contextmanager
@@ -90,7 +97,9 @@ def test_a_candidate_that_answers_the_same(places: Path) -> None:
     assert line.startswith("half shadow: same: fewer than 1 % of rows change (0 % of rows changed in ")
 
 
-def test_a_candidate_that_answers_otherwise_is_never_answered_from(places: Path, tmp_path: Path) -> None:
+def test_a_candidate_that_answers_otherwise_is_never_answered_from(
+    places: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = f"sqlite:///{tmp_path}/stoker.db"
     run = begin_run(ServerSettings({"half": str(places / "old")}), parse(store))
     with shadowed(places, "new", run=run.id, store=store) as (app, said, candidate):
@@ -110,6 +119,10 @@ def test_a_candidate_that_answers_otherwise_is_never_answered_from(places: Path,
         (found,) = [json.loads(row.details) for row in reader.audit() if row.event == "compared"]
     assert (found["model"], found["conclusion"], found["changed"]) == ("half", "different", 1.0)
     assert found["path"] == str(places / "new")
+    assert main(["runs", "show", run.id, "--store", store]) == 0
+    shown = capsys.readouterr().out
+    assert "candidate of half" in shown
+    assert "different (100 % of rows changed in " in " ".join(shown.split())
 
 
 def test_no_answer_waits_for_a_candidate(places: Path) -> None:
@@ -136,6 +149,36 @@ def test_no_answer_waits_for_a_candidate(places: Path) -> None:
             assert candidate.skipped == count - 256
         finally:
             go_on.set()
+
+
+def test_a_candidate_rests_far_longer_than_it_works(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    resting, go_on = threading.Event(), threading.Event()
+    rests: list[float] = []
+
+    def rest(seconds: float) -> None:
+        rests.append(seconds)
+        resting.set()
+        go_on.wait(HANGS_S)
+
+    monkeypatch.setattr(shadow, "_UNRESTED_S", 0.0)
+    with shadowed(places, "old") as (app, _, candidate):
+        monkeypatch.setattr(candidate._ended, "wait", rest)
+
+        async def ask_all() -> set[int]:
+            first = await ask(app, "POST", PREDICT, {"instances": [[0.0]]})
+            resting.wait(HANGS_S)
+            rest = [await ask(app, "POST", PREDICT, {"instances": [[2.0]]}) for _ in range(300)]
+            return {one.status for one in (first, *rest)}
+
+        try:
+            assert asyncio.run(ask_all()) == {200}
+            assert candidate.test.requests == 1
+            assert candidate.skipped == 300 - 256
+            assert len(rests) == 1
+            assert 0 < rests[0] <= shadow._LONGEST_REST_S
+        finally:
+            go_on.set()
+        wait_until(lambda: candidate.test.requests == 1 + 256)
 
 
 def test_requests_that_wait_are_asked_together_and_counted_each(places: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import uvicorn
 
+from stoker.tracking.store import audit
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.events import FindingsMeasured, LedgerMeasured, ValuesLogged
 from stoker.tracking.store.tracking import TrackedRun
@@ -83,6 +84,8 @@ def fill(store: Address, directory: Path, writers: dict[Address, StoreWriter]) -
     with TrackedRun("serving", {}, store=store, kind="deploy") as serving:
         ids["serving"] = serving.id
         serving.uses(directory / "model-2", kind="model")
+        found = {"path": "new/", "conclusion": "same", "requests": 597, "changed": 0.0}
+        serving.put(audit.note(audit.COMPARED, serving.id, {"model": "pets", **found}))
     _measured(store, ids)
     with TrackedRun(HOSTILE, {HOSTILE: HOSTILE}, store=store, kind="track") as hostile:
         ids["hostile"] = hostile.id

@@ -168,6 +168,14 @@ def test_lineage_leads_from_data_to_deployment(page: Opened) -> None:
         assert name in text
 
 
+def test_the_conclusion_about_a_candidate_is_shown(page: Opened) -> None:
+    opened = page.go(f"run/{page.ids['serving']}")
+    opened.until("document.querySelector('#rollouts')")
+    shown = opened.text("#rollouts")
+    for word in ("pets", "new/", "same", "597", "0.0 %"):
+        assert word in shown
+
+
 @pytest.mark.parametrize("view", ["", "run/", "compare/", "lines"])
 def test_it_fits_a_phone_in_the_dark(page: Opened, view: str) -> None:
     names = {"run/": page.ids["hostile"], "compare/": f"{page.ids['rate 0.1']},{page.ids['hostile']}"}

@@ -49,6 +49,7 @@ def _read_run(args: argparse.Namespace) -> dict[str, Any]:
             **row.to_dict(),
             "ledger": reader.ledger(row.id),
             "findings": reader.findings(row.id),
+            "rollouts": reader.rollouts(row.id),
             "artifacts": [asdict(link) for link in reader.artifacts(row.id)],
         }
 

@@ -14,7 +14,7 @@ from stoker.doctor.report.terminal import Terminal
 from stoker.doctor.report.words import rate
 from stoker.tracking.store.differing import Difference, Differences
 from stoker.tracking.store.table import find_value
-from stoker.units import duration, printable, size
+from stoker.units import duration, percent, printable, size
 
 _FEW_SERIES = 3
 _LONGEST = 60
@@ -121,6 +121,8 @@ def show_one(run: dict[str, Any]) -> None:
     _pairs(console, "ledger", {account: duration(seconds) for account, seconds in run["ledger"].items()})
     found = {f"{f['kind']} {f['file']}:{f['line']}": f["title"] for f in run["findings"]}
     _pairs(console, "findings", found)
+    for one in run["rollouts"]:
+        console.print(_line(f"candidate of {one.get('model')} {one.get('path')!r}: {_conclusion(one)}"))
     for one in run["artifacts"]:
         much = "" if one["size"] is None else f", {size(one['size'])}"
         where = one["path"] or one["name"]
@@ -128,6 +130,14 @@ def show_one(run: dict[str, Any]) -> None:
         console.print(_line(f"  {one['hash']}"))
     _pairs(console, "versions", run["versions"])
     _pairs(console, "machine", run["machine"])
+
+
+def _conclusion(found: dict[str, Any]) -> str:
+    """Say how a candidate's answers compare with the model's."""
+    changed = percent(found.get("changed") or 0.0)
+    return (
+        f"{found.get('conclusion')} ({changed} of rows changed in {_value(found.get('requests'))} requests)"
+    )
 
 
 def show_differences(found: Differences) -> None:

@@ -95,7 +95,7 @@ class Deployment:
         """Record the conclusion about a candidate."""
         if self._store is not None:
             details = {"model": name, "worker": self._worker, **found}
-            writer_for(self._store).put(audit.note("compared", self._run, details))
+            writer_for(self._store).put(audit.note(audit.COMPARED, self._run, details))
 
     def record(
         self,

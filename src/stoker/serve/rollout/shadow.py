@@ -1,7 +1,9 @@
 """Candidates that get the same requests as the version that answers (`--shadow`, `--canary`).
 
 No answer waits for a candidate: an answered request is put into a queue, and a thread asks the candidate, many
-requests together if they wait. Requests that do not fit into the queue are skipped and counted.
+requests together if they wait. Answers need the processor and Python's lock that this thread uses meanwhile. So it may
+work for a moment when the comparison begins, and then for a small share of the time, too small to be seen in the 99th
+percentile of the clients' times. Requests that do not fit into the queue are skipped and counted.
 
 With `--canary`, the candidate answers a share of the clients' requests itself, until it proves different. If it fails
 to answer one, the model itself does. The evidence comes from the other requests.
@@ -16,6 +18,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -34,6 +37,10 @@ _MOST_WAITING: Final = 256
 # How long the thread of a candidate may keep the others from running Python, in seconds; Python's default is 5 ms. A
 # low priority would not help: a thread that is not scheduled keeps the lock that answers need, too.
 _SWITCH_S = 0.0005
+# How long a candidate may work before it has to rest; then how many times longer it rests than it worked, and at most.
+_UNRESTED_S: Final = 0.5
+_REST_FACTOR: Final = 500
+_LONGEST_REST_S: Final = 30.0
 # How a conclusion is spelled as a number, for Prometheus.
 _NUMBERS = {Conclusion.SAME: -1, Conclusion.OPEN: 0, Conclusion.DIFFERENT: 1}
 
@@ -89,7 +96,8 @@ class Candidate:
         self._waiting: queue.SimpleQueue[AnsweredRequest | None] = queue.SimpleQueue()
         # Only one thread writes each of the two.
         self._bytes_in = self._bytes_out = 0
-        self._ended = False
+        self._ended = threading.Event()
+        self._worked_s = 0.0
         self._most_rows = settings.batch
         self._joins = True  # whether it may be asked several requests together
         self._thread = threading.Thread(target=self._work, name="stoker-shadow", daemon=True)
@@ -113,18 +121,26 @@ class Candidate:
 
     def close(self) -> None:
         """End the thread; requests that still wait are dropped."""
-        self._ended = True
+        self._ended.set()
         self._waiting.put(None)
         self._thread.join()
 
     def _work(self) -> None:
         following = self._waiting.get()
-        while following is not None and not self._ended:
+        while following is not None and not self._ended.is_set():
+            began = perf_counter()
             batch, following = self._take_batch(following)
             self._ask(batch)
             self._bytes_out += sum(one.size for one in batch)
-            if following is None and not self._ended:
+            self._rest(perf_counter() - began)
+            if following is None and not self._ended.is_set():
                 following = self._waiting.get()
+
+    def _rest(self, worked_s: float) -> None:
+        """Leave the processor to the clients' requests after having worked so long."""
+        self._worked_s += worked_s
+        if self._worked_s > _UNRESTED_S:
+            self._ended.wait(min(_REST_FACTOR * worked_s, _LONGEST_REST_S))
 
     def _take_batch(self, first: AnsweredRequest) -> tuple[list[AnsweredRequest], AnsweredRequest | None]:
         """Return waiting requests that can be sent together, and the next one, which cannot, if it is known."""
@@ -143,7 +159,7 @@ class Candidate:
         if self._compared_with is not version:
             if self._compared_with is not None:
                 self._say(f"{self.model} shadow: version {version.number} answers now: starting over")
-                self.test, self.failed = AgreementTest(self._allowed), 0
+                self.test, self.failed, self._worked_s = AgreementTest(self._allowed), 0, 0.0
             self._compared_with = version
         try:
             shares = self._shares_changed(batch)

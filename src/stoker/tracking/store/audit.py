@@ -30,6 +30,8 @@ STARTED, ENDED, SEALED, DELETED, ARTIFACT = (
     "run deleted",
     "artifact",
 )
+# What a server found out about a candidate (`stoker serve --shadow`).
+COMPARED = "compared"
 # The hash that precedes the first row.
 ORIGIN = "0" * 64
 

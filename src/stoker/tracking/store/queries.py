@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from stoker.errors import RecordError
-from stoker.tracking.store import opening, schema
+from stoker.tracking.store import audit, opening, schema
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.connections import Connection, Row
 from stoker.tracking.store.delivery import adopt_spools
@@ -215,6 +215,16 @@ class Reader:
         while rows:
             yield from (AuditRow(*row) for row in rows)
             rows = self.select(f"{query} WHERE seq > ? ORDER BY seq LIMIT {_AUDIT_BLOCK}", (rows[-1][0],))
+
+    def rollouts(self, run: str) -> list[dict[str, object]]:
+        """Return what a server found out about its candidates, oldest first."""
+        query = "SELECT time, details FROM audit WHERE run = ? AND event = ? ORDER BY seq"
+        found: list[dict[str, object]] = []
+        for at, text in self.select(query, (run, audit.COMPARED)):
+            details = _load_json(str(text), "details")
+            assert isinstance(details, dict)
+            found.append({"time": at, **details})
+        return found
 
 
 @contextmanager

@@ -46,6 +46,7 @@ def describe_run(reader: Reader, name: str) -> JsonObject:
         **row.to_dict(),
         "ledger": reader.ledger(row.id),
         "findings": reader.findings(row.id),
+        "rollouts": reader.rollouts(row.id),
         "lineage": trace_lineage(reader, row.id),
         "family": [one.to_dict() for one in _find_family(reader, row)],
     }

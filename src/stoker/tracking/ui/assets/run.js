@@ -48,7 +48,7 @@ async function runView(root, id) {
   chips();
   const sections = [
     section("curves", "Values", controls, holder),
-    findingsSection(run), lineageSection(run), familySection(run),
+    findingsSection(run), rolloutSection(run), lineageSection(run), familySection(run),
     pairsSection("parameters", "Parameters", run.parameters),
     pairsSection("environment", "Program, versions, machine", {
       program: [run.program, ...run.arguments].join(" "), commit: run.git_commit, ...run.versions, ...run.machine,
@@ -126,6 +126,14 @@ function findingsSection(run) {
     one.what_if ? `${one.what_if.speedup.toFixed(2)}x` : "–", el("div", "", el("b", "", one.title), el("br", ""), place(`${one.file}:${one.line}`)), one.kind, one.lost_s === null || one.lost_s === undefined ? "–" : seconds(one.lost_s),
   ]);
   return section("findings", "Ledger and findings", accounts, found.length ? el("h3", "", "What was found") : null, found.length ? table(["faster without", "what", "kind", "lost"], found, [0, 3]) : null);
+}
+
+// What a server found out about candidates, by comparing their answers with those of its models.
+function rolloutSection(run) {
+  if (!run.rollouts.length) return null;
+  return section("rollouts", "Candidates", table(["model", "candidate", "answers", "requests", "rows changed", "concluded"], run.rollouts.map((one) => [
+    one.model, el("code", "", one.path), el("b", "", one.conclusion), shown(one.requests), `${(100 * one.changed).toPrecision(2)} %`, moment(one.time),
+  ]), [3, 4]));
 }
 
 function pairsSection(id, title, pairs) {
