@@ -137,7 +137,8 @@ bench-overhead: $(BENCH_READY)
 bench-software-gpu: $(READY)
 	$(BIN)/python benchmarks/software_gpu.py
 
-# What `stoker memory` predicts, against what the software GPU counts. About an hour; MODELS="ResNet50 VGG16" runs some.
+# What `stoker memory` predicts, against what the software GPU counts. Over an hour of one core; MODELS="ResNet50 VGG16"
+# runs some. A second call goes on where the first was stopped.
 bench-memory: $(READY)
 	$(BIN)/python benchmarks/memory.py $(if $(MODELS),--models $(MODELS))
 
