@@ -62,13 +62,13 @@ SIDES = {
 BATCHES = (16, 32, 64)
 MEMORY = 2 << 30
 # Plenty for each of the batches, and no more than a shared machine can spare.
-_ENOUGH = 5 << 30
+ENOUGH = 5 << 30
 _PEAK_TARGET, _BATCH_TARGET = 0.05, 0.03
 # How far from the predicted largest batch is tried, until one fits and one does not.
 _OFF = (_BATCH_TARGET, 0.06, 0.12, 0.25)
 _PLACE = BatchPlace("option", name="--batch")
 _TIMEOUT_S = 3600.0
-_MIB = 1 << 20
+MIB = 1 << 20
 
 
 @dataclass
@@ -109,19 +109,19 @@ def main() -> None:
         "--table", action="store_true", help="print the table of what is known, and measure nothing"
     )
     args = parser.parse_args()
-    results = Results(args.results, _digest())
+    results = Results(args.results, digest_of_code())
     results.read()
     if not args.table:
         for model in args.models:
             results.get(f"{model} forecast", lambda: _predict(model, args.keep))  # noqa: B023 - called at once
             for rows in BATCHES:
-                results.get(f"{model} {rows}", lambda: _count_peak(model, rows, _ENOUGH))  # noqa: B023
+                results.get(f"{model} {rows}", lambda: _count_peak(model, rows, ENOUGH))  # noqa: B023
         for model in args.models:
             _try_around(model, results)
     _print_table(args.models, results)
 
 
-def _digest() -> str:
+def digest_of_code() -> str:
     """Return what tells apart states of the code that decides the results."""
     whole = hashlib.sha256(PROGRAM.read_bytes() + json.dumps(SIDES).encode())
     for package in (forecast, memory):
@@ -201,7 +201,7 @@ def _peak_cell(model: str, rows: int, predicted: int, results: Results, within: 
         return "-"
     off = predicted / counted - 1
     within.append(abs(off) <= _PEAK_TARGET)
-    return f"{predicted / _MIB:,.0f}, {counted / _MIB:,.0f} MiB: {off:+.1%}"
+    return f"{predicted / MIB:,.0f}, {counted / MIB:,.0f} MiB: {off:+.1%}"
 
 
 def _tried_cell(model: str, largest: int, results: Results, within: list[bool]) -> str:
