@@ -23,7 +23,7 @@ endef
 .PHONY: coverage news dist constraints demo demo-ledger demo-fit demo-software-gpu demo-recipe test retest system-packages test-fast memory-programs lint docs clean soak \
 	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers soak-bucket \
 	soak-random soak-models soak-pipelines soak-faults soak-tables soak-bundles bench-examples screenshots browser postgresql engine-tools mlflow image-tools \
-	bench bench-overhead bench-check bench-guard bench-software-gpu bench-memory bench-page bench-whatif bench-fit bench-many bench-checkpoint \
+	bench bench-overhead bench-check bench-guard bench-software-gpu bench-memory bench-memory-changes bench-page bench-whatif bench-fit bench-many bench-checkpoint \
 	bench-short-jobs bench-goodput peers peers-serving serving-clients protos bench-data bench-tune soak-data bench-storage bench-store bench-serve bench-loadgen bench-rollout bench-quantize bench-workers bench-recipes bench-keel recipe-figures fortunes
 
 # Without the lines that TensorFlow prints about itself.
@@ -137,9 +137,14 @@ bench-overhead: $(BENCH_READY)
 bench-software-gpu: $(READY)
 	$(BIN)/python benchmarks/software_gpu.py
 
-# What `stoker memory` predicts, against what the software GPU counts. About an hour; MODELS="ResNet50 VGG16" runs some.
+# What `stoker memory` predicts, against what the software GPU counts. Over an hour of one core; MODELS="ResNet50 VGG16"
+# runs some. A second call goes on where the first was stopped.
 bench-memory: $(READY)
 	$(BIN)/python benchmarks/memory.py $(if $(MODELS),--models $(MODELS))
+
+# What it says that mixed precision, other optimizers and accumulation would need, against what they need. A quarter of an hour.
+bench-memory-changes: $(READY)
+	$(BIN)/python benchmarks/memory_changes.py $(if $(MODELS),--models $(MODELS))
 
 # Against ruff, flake8 and pylint over the installed sources of Keras and TensorFlow.
 bench-check: $(READY)

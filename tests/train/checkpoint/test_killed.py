@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.support import HANGS_S, ROOT
+from tests.support import HANGS_S, ROOT, no_software_gpu
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 KILLS = 2
 RUNS = ["resident", "streamed", "python_data"]
+if no_software_gpu() is None:
+    RUNS.append("in_parts")
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,14 @@ def test_killed_runs_end_with_the_same_bits(ends: dict[str, Any], name: str) -> 
     different = [what for what, value in end["whole"].items() if end["cut"].get(what) != value]
     assert different == []
     assert end["whole"].keys() == end["cut"].keys()
+
+
+@pytest.mark.skipif("in_parts" not in RUNS, reason=str(no_software_gpu()))
+def test_a_run_in_parts_that_were_measured_is_killed_within_an_epoch(ends: dict[str, Any]) -> None:
+    end = ends["in_parts"]
+    assert end["whole"]["parts"] == 3
+    steps = [int(kill["newest"].removesuffix(".stoker").rpartition("-")[2]) for kill in end["kills"]]
+    assert any(step % 45 for step in steps), steps
 
 
 def test_some_kills_hit_a_write(ends: dict[str, Any]) -> None:
