@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from stoker.doctor.measure.worker_spare import read_notes
+from stoker.launch.request import NO_SPARES
 from tests.launch.support import (
     find_children,
     find_parent,
@@ -222,14 +223,14 @@ def test_a_spare_imports_in_the_environment_of_the_worker(
     ("words", "said"),
     [
         (("--ledger",), "--standby does not go with --ledger: use stoker runs show JOB for the goodput"),
-        (
-            ("--scheduler", "kubernetes", "--image", "i", "--write", "-"),
-            "--standby does not work here: the scheduler itself restarts the workers of this job",
-        ),
+        (("--scheduler", "kubernetes", "--image", "i", "--write", "-"), NO_SPARES),
+        (("--scheduler", "tf-config"), NO_SPARES),
     ],
 )
 def test_standby_is_refused_where_it_would_do_nothing(
-    tmp_path: Path, words: tuple[str, ...], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
 ) -> None:
+    config = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
     code, stderr = run_refused(tmp_path, "--standby", *words, "train.py")
     assert (code, stderr.strip()) == (2, f"stoker: {said}")
