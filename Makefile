@@ -24,7 +24,8 @@ endef
 	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers soak-bucket \
 	soak-random soak-models soak-pipelines soak-faults soak-tables soak-bundles bench-examples screenshots browser postgresql engine-tools mlflow image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-memory bench-memory-changes bench-page bench-whatif bench-fit bench-many bench-checkpoint \
-	bench-short-jobs bench-goodput peers peers-serving serving-clients protos bench-data bench-tune soak-data bench-storage bench-store bench-serve bench-loadgen bench-rollout bench-quantize bench-workers bench-recipes bench-keel recipe-figures fortunes
+	bench-short-jobs bench-goodput bench-restart peers peers-serving serving-clients protos bench-data bench-tune soak-data bench-storage bench-store bench-serve \
+	bench-loadgen bench-rollout bench-quantize bench-workers bench-recipes bench-keel recipe-figures fortunes
 
 # Without the lines that TensorFlow prints about itself.
 QUIETLY := $(BIN)/python tools/quietly.py
@@ -175,6 +176,10 @@ bench-many: $(READY)
 bench-short-jobs: $(READY)
 	$(BIN)/python benchmarks/short_jobs.py
 	$(BIN)/python benchmarks/kept_compilations.py
+
+# From SIGKILL to the next step of a job, with spares that have imported TensorFlow and without.
+bench-restart: $(READY)
+	PYTHONPATH=. $(BIN)/python benchmarks/restart.py
 
 # In an environment of its own: ml-goodput-measurement brings the clients of Google Cloud.
 bench-goodput: $(READY)

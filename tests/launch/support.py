@@ -26,7 +26,7 @@ def note(word, text=""):
 def listen():
     door = socket.create_server(("", int(cluster["cluster"]["worker"][rank].rpartition(":")[2])))
     return door
-note("pid", os.getpid())
+if __name__ == "__main__": note("pid", os.getpid())
 """
 
 
@@ -95,3 +95,17 @@ def is_alive(process: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
+
+
+def find_parent(process: int) -> int:
+    """The parent of a process; 0 if there is no such process."""
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def find_children(process: int) -> set[int]:
+    """The children of a process that are alive."""
+    found = {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()}
+    return {one for one in found if find_parent(one) == process and is_alive(one)}

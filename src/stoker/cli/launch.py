@@ -28,7 +28,7 @@ from stoker.files import JOBS
 from stoker.launch.job import LaunchJob
 from stoker.launch.place import JOB
 from stoker.launch.plan import LaunchPlan
-from stoker.launch.request import JobRequest
+from stoker.launch.request import NO_SPARES, JobRequest
 from stoker.launch.supervisor import Supervisor
 from stoker.launch.view import JobView
 from stoker.printing import print_note
@@ -57,9 +57,11 @@ def _supervise(request: JobRequest, plan: LaunchPlan, restarts: int, args: argpa
     """Run the job on this machine until it ends."""
     limits, job_id = request.limits, record_files.new_id()
     if plan.place is not None:
+        if request.standby:
+            raise UsageError(NO_SPARES)
         # The scheduler restarts the workers, and gives all of them the same id.
         limits, job_id = dataclasses.replace(limits, max_restarts=0), os.environ.get(JOB) or job_id
-    job = LaunchJob(job_id, request.target, request.ledger, plan.place, restarts)
+    job = LaunchJob(job_id, request.target, request.ledger, plan.place, restarts, request.standby)
     try:
         view = JobView(JOBS / job.id, sys.stdout, sys.stderr, quiet=args.quiet)
     except OSError as error:

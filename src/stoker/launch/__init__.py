@@ -27,7 +27,8 @@ TensorFlow's own collectives carry the training: `TF_CONFIG` tells each worker i
 | arrivals | which workers have started and joined |
 | messages | what supervisor and agent send each other |
 | agent | the workers of one machine |
-| worker | one worker's process |
+| worker | one worker, as its agent sees it |
+| processes | how a worker's process starts, and the spares that wait to become workers |
 | ports | free ports |
 | lines | output split into lines |
 | view | log files and the live view |

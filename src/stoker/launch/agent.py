@@ -42,6 +42,7 @@ from stoker.launch.messages import (
     decode_command,
     encode,
 )
+from stoker.launch.processes import Spare
 from stoker.launch.worker import Worker
 from stoker.periodic import Every
 
@@ -63,6 +64,9 @@ class Agent:
         self._round = 0
         self._heartbeat_s = 0.0
         self._workers: dict[int, Worker] = {}
+        # The processes that wait to take a worker's place in the next round, by rank.
+        self._spares: dict[int, Spare] = {}
+        self._wants_spares = False
         self._beats = Path(tempfile.mkdtemp(prefix="stoker-agent-"))
         self._selector = selectors.DefaultSelector()
         self._selector.register(incoming, selectors.EVENT_READ, self._read_commands)
@@ -81,6 +85,7 @@ class Agent:
                 ticked = now
         finally:
             self._kill_workers()
+            self._kill_spares()
             shutil.rmtree(self._beats, ignore_errors=True)
 
     def _read_commands(self) -> None:
@@ -108,13 +113,28 @@ class Agent:
         self._alive = Every(seconds=interval(self._heartbeat_s))
         for own in command.workers:
             try:
-                worker = Worker(command, own, self._beats / str(own.rank))
+                worker = Worker(command, own, self._beats / str(own.rank), self._spares.pop(own.rank, None))
             except OSError as error:
                 self._report(WorkerRefused(self._round, own.rank, str(error)))
                 continue
             self._workers[own.rank] = worker
             for output in worker.outputs:
                 self._selector.register(output, selectors.EVENT_READ, self._make_reader(worker, output))
+        self._kill_spares()
+        self._wants_spares = command.standby
+
+    def _start_spares(self) -> None:
+        """Start a spare for each worker, once all of them train: until then they need the processors themselves."""
+        workers = self._workers.values()
+        if not self._wants_spares or not workers or not all(worker.is_settled for worker in workers):
+            return
+        self._wants_spares = False
+        started = {worker.rank: worker.start_spare() for worker in workers}
+        self._spares = {rank: spare for rank, spare in started.items() if spare is not None}
+
+    def _kill_spares(self) -> None:
+        while self._spares:
+            self._spares.popitem()[1].kill()
 
     def _make_reader(self, worker: Worker, output: int) -> Callable[[], None]:
         def read() -> None:
@@ -152,6 +172,7 @@ class Agent:
             if worker.silent_s > self._heartbeat_s:
                 seconds = round(worker.silent_s, 1)
                 self._report(WorkerSilent(self._round, worker.rank, seconds, worker.is_stopped))
+        self._start_spares()
         if self._alive.due():
             self._alive.mark()
             self._report(AgentAlive())

@@ -13,7 +13,7 @@ from stoker.launch.place import JOB, RANK, RESTART, SIZE, WorkerPlace, build_tf_
 
 @dataclass(frozen=True)
 class LaunchJob:
-    """A program that several workers run; with `ledger`, each under `stoker run`."""
+    """A program that several workers run: with `ledger`, each under `stoker run`; with `standby`, each with a spare."""
 
     id: str
     target: Target
@@ -22,6 +22,7 @@ class LaunchJob:
     place: WorkerPlace | None = None
     # How many times the scheduler restarted the whole job before this `stoker launch` began.
     restarts: int = 0
+    standby: bool = False
 
     @property
     def directory(self) -> str:

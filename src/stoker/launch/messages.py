@@ -31,7 +31,10 @@ class WorkerStart:
 
 @dataclass(frozen=True)
 class StartWorkers:
-    """Command: start the workers of a round; `door` injects the heartbeat (`stoker run` has one of its own)."""
+    """Command: start the workers of a round.
+
+    `door` injects the heartbeat (`stoker run` has one of its own); `standby` keeps a spare for each worker.
+    """
 
     say: ClassVar[str] = "start"
     round: int
@@ -40,6 +43,7 @@ class StartWorkers:
     environment: dict[str, str]
     heartbeat: float
     door: bool
+    standby: bool
     workers: list[WorkerStart]
 
 

@@ -11,6 +11,8 @@ from stoker.errors import UsageError
 from stoker.launch.hosts import JobSize
 from stoker.launch.limits import LaunchLimits
 
+NO_SPARES = "--standby does not work here: the scheduler itself restarts the workers of this job"
+
 
 @dataclass(frozen=True)
 class JobRequest:
@@ -21,6 +23,7 @@ class JobRequest:
     size: JobSize | None = None
     name: str = ""
     ledger: bool = False
+    standby: bool = False
 
     @property
     def job_name(self) -> str:
@@ -44,10 +47,17 @@ class JobRequest:
         return size.most
 
     def build_arguments(self, scheduler: str, *options: str, in_image: bool = False) -> list[str]:
-        """Return the words after `stoker` that run this job inside a scheduler."""
+        """Return the words after `stoker` that run this job inside a scheduler.
+
+        Raises:
+            UsageError: the job wants spares, and runs in containers.
+        """
+        if in_image and self.standby:
+            raise UsageError(NO_SPARES)
         # The Stoker in a container image may know only the old name of --scheduler.
         flag = "--engine" if in_image else "--scheduler"
         ledger = ["--ledger"] if self.ledger else []
-        launch = ["launch", flag, scheduler, *options, *ledger, *self.limits.build_options()]
+        standby = ["--standby"] if self.standby else []
+        launch = ["launch", flag, scheduler, *options, *ledger, *standby, *self.limits.build_options()]
         module = ["-m"] if self.target.is_module else []
         return [*launch, *module, self.target.name, *self.target.arguments]

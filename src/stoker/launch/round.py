@@ -123,6 +123,7 @@ class Round:
                 environment=self._job.build_shared_environment(),
                 heartbeat=self._limits.heartbeat_s,
                 door=not self._job.ledger,
+                standby=self._job.standby,
                 workers=workers,
             )
             self._crew.send([name], command)

@@ -2,66 +2,64 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
-from stoker.doctor.measure import bootstrap, supervise
-from stoker.doctor.measure.worker_heartbeat import VARIABLE, interval
+from stoker.doctor.measure import worker_spare
+from stoker.doctor.measure.worker_heartbeat import VARIABLE as HEARTBEAT
+from stoker.doctor.measure.worker_heartbeat import interval
 from stoker.goodput import journal
+from stoker.goodput.events import StepsDone
 from stoker.launch import ports
 from stoker.launch.lines import LineSplitter
 from stoker.launch.messages import StartWorkers, WorkerStart
+from stoker.launch.processes import Spare, is_stopped, kill_group, open_door, start_process
 
 _CHUNK = 64 * 1024
-# The directory of the `sitecustomize` that starts the heartbeat.
-_DOOR = str(Path(bootstrap.__file__).parent)
+# How a step looks in a worker's journal, and how long a worker that notes none is left alone.
+_STEPS = f'{{"say":"{StepsDone.say}"'
+_SETTLED_S = 60.0
 
 
 class Worker:
-    """A running process, in a session of its own so that all its children can be killed with it.
+    """A running process, and what its agent knows of it.
 
     Args:
         start: the settings that all workers of the round share.
         own: the settings of this worker alone.
         beat_file: the file that the worker's heartbeat touches.
+        spare: a process that waits to become this worker, if there is one.
 
     Raises:
         OSError: the worker cannot be started.
     """
 
-    def __init__(self, start: StartWorkers, own: WorkerStart, beat_file: Path) -> None:
+    def __init__(
+        self, start: StartWorkers, own: WorkerStart, beat_file: Path, spare: Spare | None = None
+    ) -> None:
         self.rank = own.rank
-        self.has_started = self.has_joined = False
-        self._port = own.port
+        self.has_started = self.has_joined = self.has_stepped = False
+        self._start, self._port = start, own.port
         self._beat_file = beat_file
         beat_file.touch()
         self._last_beat_ns = beat_file.stat().st_mtime_ns
-        self._last_beat_at = time.monotonic()
+        self._started_at = self._last_beat_at = time.monotonic()
         self._events = _Tail(beat_file.with_suffix(f".events-{start.round}"))
-        environment = {
+        self._environment = {
             **os.environ,
             **start.environment,
             **own.environment,
-            VARIABLE: f"{beat_file}:{interval(start.heartbeat)}",
+            HEARTBEAT: f"{beat_file}:{interval(start.heartbeat)}",
             journal.VARIABLE: str(self._events.path),
         }
         if start.door:
-            _inject_heartbeat(environment)
-        self._process = subprocess.Popen(
-            [sys.executable, *start.arguments],
-            cwd=start.directory,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=supervise.in_child(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
-        )
+            open_door(self._environment)
+        taken = spare.take_place(start, self._environment) if spare is not None else None
+        self._imports = spare.imports if spare is not None and taken is not None else None
+        self._notes = beat_file.with_suffix(f".imports-{start.round}")
+        notes = {worker_spare.NOTES: str(self._notes)} if start.standby else {}
+        self._process = taken or start_process(start, {**self._environment, **notes})
         self._splitters: dict[int, tuple[str, LineSplitter]] = {}
         self._pipes = []
         for name, pipe in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
@@ -86,7 +84,9 @@ class Worker:
 
     def read_events(self) -> str:
         """Read the lines that the worker has written to its journal since the last call."""
-        return self._events.read()
+        lines = self._events.read()
+        self.has_stepped = self.has_stepped or _STEPS in lines
+        return lines
 
     def poll(self) -> int | None:
         """Return the worker's exit status; None while it runs."""
@@ -109,11 +109,22 @@ class Worker:
     @property
     def is_stopped(self) -> bool:
         """Whether the system lists the worker as stopped."""
+        return is_stopped(self._process.pid)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the worker has trained or, in case it never says so, has run for a while."""
+        return self.has_stepped or time.monotonic() - self._started_at > _SETTLED_S
+
+    def start_spare(self) -> Spare | None:
+        """Start a process that can take this worker's place in the next round; None if no process can."""
+        imports = self._imports or worker_spare.read_notes(self._notes)
+        if imports is None:
+            return None
         try:
-            state = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2]
+            return Spare(self._start, self._environment, imports, self._beat_file.with_suffix(".spare"))
         except OSError:
-            return False
-        return state.split()[0] in ("T", "t")
+            return None
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the worker itself, not to its children."""
@@ -122,9 +133,7 @@ class Worker:
 
     def kill(self) -> None:
         """Kill the worker with all its children; return when it is dead."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        kill_group(self._process)
 
     def close(self) -> list[tuple[str, list[str]]]:
         """Close the worker's pipes; return the last lines of each stream."""
@@ -165,11 +174,3 @@ class _Tail:
         whole = data[: data.rfind(b"\n") + 1]
         self._read += len(whole)
         return whole.decode("utf-8", "replace")
-
-
-def _inject_heartbeat(environment: dict[str, str]) -> None:
-    """Make Python import our `sitecustomize` first, which starts the heartbeat and then removes its traces."""
-    own = environment.get("PYTHONPATH")
-    if own is not None:
-        environment["STOKER_PYTHONPATH"] = own
-    environment["PYTHONPATH"] = os.pathsep.join([_DOOR, own] if own else [_DOOR])

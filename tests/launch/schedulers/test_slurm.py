@@ -41,9 +41,11 @@ def test_a_batch_script_is_valid_and_says_what_to_run(tmp_path: Path) -> None:
 
 
 def test_a_submitted_job_keeps_the_options_of_its_workers() -> None:
-    request = JobRequest(REQUEST.target, LaunchLimits(max_restarts=5), JobSize(2, 2), ledger=True)
+    request = JobRequest(
+        REQUEST.target, LaunchLimits(max_restarts=5), JobSize(2, 2), ledger=True, standby=True
+    )
     text = Slurm({}, python="/opt/python").build_submission(request)
-    options = "-n 2 --max-restarts 5 --python /opt/python --ledger"
+    options = "-n 2 --max-restarts 5 --python /opt/python --ledger --standby"
     assert f" launch --scheduler slurm {options} jobs/Train_1.py --epochs 3 &" in text
 
 

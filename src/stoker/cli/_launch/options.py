@@ -75,6 +75,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="run each worker under stoker run, and show the ledger and the goodput of the job",
     )
     parser.add_argument(
+        "--standby",
+        action="store_true",
+        help="keep a process for each worker that has imported TensorFlow and takes its place after a fault",
+    )
+    parser.add_argument(
         "--metrics",
         type=local_path,
         metavar="FILE.prom",
@@ -117,10 +122,12 @@ def read_request(args: argparse.Namespace) -> JobRequest:
         raise UsageError(
             "--price goes with --ledger or --metrics; afterwards, use stoker runs show JOB --price 3.20/h"
         )
+    if args.standby and args.ledger:
+        raise UsageError("--standby does not go with --ledger: use stoker runs show JOB for the goodput")
     # Parsed before the program: after `-nn 2`, that would be 2.
     size = parse_size(args.size) if args.size else None
     target, limits = _read_target(args), _read_limits(args)
-    return JobRequest(target, limits, size, args.name, args.ledger)
+    return JobRequest(target, limits, size, args.name, args.ledger, args.standby)
 
 
 def make_scheduler(args: argparse.Namespace, variables: Mapping[str, str]) -> Scheduler:

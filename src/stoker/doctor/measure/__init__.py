@@ -12,5 +12,6 @@
 | launch | `stoker run` in Stoker's process: how the program is started, and its record before and after |
 | bootstrap/ | the way into the program: `sitecustomize`, which Python imports first |
 | worker_heartbeat | the heartbeat of a job's worker |
+| worker_spare | the spare of a job's worker: what it imports, and how it waits |
 | supervise | waiting for the program, passing signals on, and ending as it ended |
 """
