@@ -340,7 +340,7 @@ bench-tune: $(READY)
 bench-serve: $(READY) $(SERVE_PEERS_VENV)/.ready
 	$(BIN)/python benchmarks/serve.py --peers $(SERVE_PEERS_VENV)/bin/python $(if $(ONLY),--only $(ONLY)) $(OPTIONS)
 
-# MLPerf LoadGen asks stoker serve and Mosec; and what --shadow and --canary cost clients.
+# MLPerf LoadGen asks stoker serve and Mosec; and it finds out what --shadow and --canary cost clients.
 bench-loadgen: $(READY) $(SERVE_PEERS_VENV)/.ready
 	$(BIN)/python benchmarks/loadgen.py --peers $(SERVE_PEERS_VENV)/bin/python $(OPTIONS)
 

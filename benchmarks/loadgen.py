@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +28,7 @@ OWN: Final = "stoker serve"
 CLIENT: Final = Path(__file__).parent / "loadgen_client.py"
 _ROWS: Final = 1024
 _STEPS: Final = 16  # the rates that are tried, as parts of what Offline gives
-_TRIES: Final = 2  # other work on the machine may spoil one
+_TRIES: Final = 3  # other work on the machine may spoil one
 Found = dict[str, Any]
 
 
@@ -89,6 +90,17 @@ class LoadGen:
         for _ in range(rounds):
             for name, runs in found.items():
                 runs.append(self.measure(name, scenario, rates[name]))
+        return found
+
+    def measure_together(self, scenario: str, rate: float, rounds: int) -> dict[str, list[Found]]:
+        """So many rounds in which all servers are asked at the same time."""
+        found: dict[str, list[Found]] = {name: [] for name in self.ways}
+        with ThreadPoolExecutor(len(self.ways)) as pool:
+            for _ in range(rounds):
+                for name, one in zip(
+                    found, pool.map(lambda name: self.measure(name, scenario, rate), found), strict=True
+                ):
+                    found[name].append(one)
         return found
 
     def offline_rate(self, name: str) -> float:

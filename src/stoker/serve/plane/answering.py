@@ -126,7 +126,9 @@ class _Asked(Job, Generic[T]):
         question, arrays, models = self.question, self.rows.arrays, self.plane.models
         candidate = models.shadows.candidate(question.model)
         # Answers of older versions cannot be compared with the candidate's.
-        if candidate is not None and question.version is models.version(question.model):
+        if candidate is None or question.version is not models.version(question.model):
+            return
+        if candidate.has_room():
             size = max(question.size, sum(one.nbytes for one in arrays))
             count = self.rows.count
             candidate.offer(

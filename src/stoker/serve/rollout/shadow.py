@@ -38,7 +38,7 @@ _MOST_WAITING: Final = 256
 # low priority would not help: a thread that is not scheduled keeps the lock that answers need, too.
 _SWITCH_S = 0.0005
 # How long a candidate may work before it has to rest; then how many times longer it rests than it worked, and at most.
-_UNRESTED_S: Final = 0.5
+_UNRESTED_S: Final = 0.1
 _REST_FACTOR: Final = 500
 _LONGEST_REST_S: Final = 30.0
 # How a conclusion is spelled as a number, for Prometheus.
@@ -103,10 +103,17 @@ class Candidate:
         self._thread = threading.Thread(target=self._work, name="stoker-shadow", daemon=True)
         self._thread.start()
 
+    def has_room(self) -> bool:
+        """Return whether another request may wait; otherwise count it as skipped."""
+        if self._waiting.qsize() < _MOST_WAITING:
+            return True
+        self.skipped += 1
+        return False
+
     def offer(self, one: AnsweredRequest) -> None:
-        """Send this request to the candidate, too, unless too much waits already. This never blocks."""
+        """Send this request to the candidate, too, unless too many bytes wait already. This never blocks."""
         waiting = self._bytes_in - self._bytes_out
-        if self._waiting.qsize() >= _MOST_WAITING or (waiting and waiting + one.size > self._most_bytes):
+        if waiting and waiting + one.size > self._most_bytes:
             self.skipped += 1
             return
         self._bytes_in += one.size
