@@ -32,6 +32,7 @@ from stoker.doctor.forecast.answer import ROWS
 from stoker.doctor.forecast.child_request import BatchPlace
 from stoker.doctor.forecast.growth import ScalingStep
 from stoker.doctor.forecast.starting import ProgramRunner
+from stoker.doctor.forecast.trace import StepTrace
 from stoker.doctor.measure.launch import Target
 
 PROGRAM = Path(__file__).parent / "programs" / "memory_model.py"
@@ -67,7 +68,8 @@ _PEAK_TARGET, _BATCH_TARGET = 0.05, 0.03
 # How far from the predicted largest batch is tried, until one fits and one does not.
 _OFF = (_BATCH_TARGET, 0.06, 0.12, 0.25)
 _PLACE = BatchPlace("option", name="--batch")
-_TIMEOUT_S = 3600.0
+# Of a run: it may get little of a shared machine.
+TIMEOUT_S = 4 * 3600.0
 MIB = 1 << 20
 
 
@@ -90,7 +92,7 @@ class Results:
             began, used = time.monotonic(), _children_s()
             line = {"name": name, "value": measure(), "code": self.code}
             line |= {"s": round(time.monotonic() - began), "cpu_s": round(_children_s() - used)}
-            self.file.parent.mkdir(exist_ok=True)
+            self.file.parent.mkdir(parents=True, exist_ok=True)
             with self.file.open("a") as file:
                 file.write(json.dumps(line) + "\n")
             self.known[name] = line
@@ -103,8 +105,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", nargs="+", choices=SIDES, default=list(SIDES), metavar="MODEL")
-    parser.add_argument("--results", type=Path, default=Path("build", "memory.jsonl"))
-    parser.add_argument("--keep", type=Path, help="a directory for the measured traces")
+    parser.add_argument("--results", type=Path, default=Path("build", "memory", "results.jsonl"))
     parser.add_argument(
         "--table", action="store_true", help="print the table of what is known, and measure nothing"
     )
@@ -113,7 +114,7 @@ def main() -> None:
     results.read()
     if not args.table:
         for model in args.models:
-            results.get(f"{model} forecast", lambda: _predict(model, args.keep))  # noqa: B023 - called at once
+            results.get(f"{model} forecast", lambda: _predict(model, results))  # noqa: B023 - called at once
             for rows in BATCHES:
                 results.get(f"{model} {rows}", lambda: _count_peak(model, rows, ENOUGH))  # noqa: B023
         for model in args.models:
@@ -135,17 +136,23 @@ def _children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _predict(model: str, keep: Path | None) -> dict[str, Any]:
-    runner = ProgramRunner(Target(str(PROGRAM), ["--model", model, "--size", str(SIDES[model])]), _TIMEOUT_S)
-    traces = [runner.measure(_PLACE, rows) for rows in ROWS]
-    if keep is not None:
-        keep.mkdir(exist_ok=True)
-        for trace in traces:
-            (keep / f"{model}-{trace.rows}.json").write_text(trace.to_json())
-    step = ScalingStep(traces)
+def _predict(model: str, results: Results) -> dict[str, Any]:
+    step = ScalingStep([_measure(model, rows, results) for rows in ROWS])
     # Memory of the software GPU grows by regions.
     peaks = {str(rows): step.peak_at(rows, grows=True) for rows in BATCHES}
     return {"peaks": peaks, "largest": step.largest_batch(MEMORY, grows=True)}
+
+
+def _measure(model: str, rows: int, results: Results) -> StepTrace:
+    """Return the trace of a model at a small batch. It is kept beside the results, for whoever asks why one missed."""
+    file = results.file.with_name(f"{model}-{rows}.{results.code}.json")
+    if file.exists():
+        return StepTrace.from_json(file.read_text())
+    target = Target(str(PROGRAM), ["--model", model, "--size", str(SIDES[model])])
+    trace = ProgramRunner(target, TIMEOUT_S).measure(_PLACE, rows)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(trace.to_json())
+    return trace
 
 
 def _try_around(model: str, results: Results) -> None:
@@ -167,7 +174,7 @@ def _count_peak(model: str, rows: int, memory_bytes: int) -> int | None:
     """The counted peak of a plain run; None if it ran out of memory."""
     command = [sys.executable, str(PROGRAM), "--model", model, "--size", str(SIDES[model])]
     command += ["--batch", str(rows), "--device-memory", f"{memory_bytes >> 20}MiB"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
     words = done.stdout.split()
     if "peak" in words:
         return int(words[-1])

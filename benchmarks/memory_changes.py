@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from memory import ENOUGH, MIB, Results, digest_of_code
+from memory import ENOUGH, MIB, TIMEOUT_S, Results, digest_of_code
 
 from stoker.doctor.forecast.changes import BY_NAME
 from stoker.doctor.forecast.child_request import BatchPlace
@@ -42,7 +42,6 @@ ROWS = (2, 8)
 BATCH = 256
 _TARGET = 0.10
 _PLACE = BatchPlace("option", name="--batch")
-_TIMEOUT_S = 3600.0
 
 
 def main() -> None:
@@ -51,7 +50,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="MODEL")
-    parser.add_argument("--results", type=Path, default=Path("build", "memory-changes.jsonl"))
+    parser.add_argument("--results", type=Path, default=Path("build", "memory", "changes.jsonl"))
     args = parser.parse_args()
     code = hashlib.sha256((digest_of_code() + PROGRAM.read_text()).encode()).hexdigest()[:12]
     results = Results(args.results, code)
@@ -73,7 +72,7 @@ def _compare(model: str, change: str, results: Results, within: list[bool]) -> s
 
 
 def _predict(model: str, change: str) -> int:
-    runner = ProgramRunner(Target(str(PROGRAM), ["--model", model]), _TIMEOUT_S)
+    runner = ProgramRunner(Target(str(PROGRAM), ["--model", model]), TIMEOUT_S)
     steps = 2 if BY_NAME[change].parts else 3
     traces = [runner.measure(_PLACE, rows, change, steps=steps) for rows in ROWS]
     # Memory of the software GPU grows by regions.
@@ -83,7 +82,7 @@ def _predict(model: str, change: str) -> int:
 def _count(model: str, change: str) -> int:
     command = [sys.executable, str(PROGRAM), "--model", model, "--batch", str(BATCH), "--change", change]
     command += ["--parts", str(CHANGES[change]), "--device-memory", f"{ENOUGH >> 20}MiB"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
     words = done.stdout.split()
     if "peak" not in words:
         raise RuntimeError((done.stderr.splitlines() or [f"exit code {done.returncode}"])[-1])
