@@ -8,6 +8,7 @@ alone       one process, two workers twice, three workers: weights within 1e-5, 
 killed      SIGKILL to a worker: the same bits at the end
 stopped     SIGSTOP to a worker: found and started again within the heartbeat and five seconds, the same bits
 left        SIGTERM to a worker: all save, start again, which is not counted; the same bits
+accounted   twenty SIGKILLs at any moment: the accounts of the job's ledger sum to its wall time within 0.1 %
 served      a worker of a parameter server job killed ten times and started again, then for good: the count of steps is
             exact, and the job ends
 """
@@ -15,6 +16,7 @@ served      a worker of a parameter server job killed ten times and started agai
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -29,6 +31,9 @@ from typing import Any
 
 import numpy as np
 from tests.train.workers.jobs import ServedJob
+
+from stoker.goodput.fold import fold
+from stoker.goodput.history import find_job, read_history
 
 PROGRAM = """
 import hashlib, json, os, sys
@@ -58,12 +63,13 @@ Path(f"end.{rank}").write_text(json.dumps(found))
 STEPS = 701
 HEARTBEAT_S = 5.0
 KILLS = 10
+RESTARTS = 20
 
 
 class Launched:
     """A job under `stoker launch`, in a directory of its own."""
 
-    def __init__(self, directory: Path, workers: int, epochs: int) -> None:
+    def __init__(self, directory: Path, workers: int, epochs: int, *options: str) -> None:
         directory.mkdir()
         self.directory, self.workers = directory, workers
         (directory / "train.py").write_text(PROGRAM)
@@ -75,6 +81,7 @@ class Launched:
             str(workers),
             "--heartbeat",
             f"{HEARTBEAT_S:g}s",
+            *options,
             "train.py",
         ]
         self._said = directory / "said"
@@ -106,6 +113,32 @@ class Launched:
         time.sleep(delay)
         os.kill(int((self.directory / f"pid.0.{rank}").read_text()), number)
         return time.monotonic()
+
+    def kill_any(self, moments: random.Random) -> None:
+        """Kill a worker of the newest restart, while it starts or while it trains."""
+        path = max(self.directory.glob("pid.*"), key=lambda one: int(one.name.split(".")[1]))
+        path = path.with_suffix(f".{moments.randrange(self.workers)}")
+        self.until(path.exists)
+        if moments.random() < 0.5:
+            self.wait_for_checkpoint()
+        time.sleep(moments.uniform(0, 5))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(path.read_text()), signal.SIGKILL)
+        following = path.with_name(f"pid.{int(path.name.split('.')[1]) + 1}.0")
+        self.until(following.exists)
+
+    def wait_for_checkpoint(self) -> None:
+        """Wait until the workers have trained and saved; checkpoints are named by their steps."""
+        before = self._newest()
+        self.until(lambda: self._newest() > before)
+
+    def _newest(self) -> str:
+        return max((path.name for path in (self.directory / "run").glob("*.stoker")), default="")
+
+    def stop(self) -> None:
+        """Ask the job to save and to end."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait()
 
     def ends(self) -> list[dict[str, Any]]:
         if self._process.wait():
@@ -160,6 +193,32 @@ def disturbed(
     return part
 
 
+def accounted(place: Path, epochs: int, moments: random.Random) -> str:
+    """The accounts of a job that is killed again and again."""
+    begun = time.monotonic()
+    job = Launched(place / "accounted", 2, 1000 * epochs, "--max-restarts", "99")
+    for _ in range(RESTARTS):
+        job.until(lambda: any(job.directory.glob("pid.*")))
+        job.kill_any(moments)
+    job.wait_for_checkpoint()
+    job.stop()
+    took_s = time.monotonic() - begun
+    found = find_job(job.directory / ".stoker" / "jobs", "2")
+    demand(found is not None, "the job has no ledger")
+    assert found is not None
+    ledger = fold(found.name, read_history(found))
+    off = abs(sum(ledger.accounts.values()) / ledger.wall_s - 1)
+    demand(ledger.restarts >= RESTARTS, f"{ledger.restarts} restarts in the ledger")
+    demand(off < 1e-3, f"the accounts sum to {sum(ledger.accounts.values()):.3f} s of {ledger.wall_s:.3f} s")
+    # Python's own start and end are not the job's. They took 10 s on a machine with a load of 15.
+    demand(took_s - 30 < ledger.wall_s < took_s, f"the job took {ledger.wall_s:.1f} s of {took_s:.1f} s")
+    shares = ", ".join(f"{name} {value / ledger.wall_s:.1%}" for name, value in ledger.accounts.items())
+    return (
+        f"{ledger.restarts} restarts: the accounts sum to {ledger.wall_s:.2f} s, off by {off:.4%}; the command took "
+        f"{took_s:.2f} s; {shares}"
+    )
+
+
 def served(place: Path, epochs: int, moments: random.Random) -> str:
     """A parameter server's worker, killed and started again."""
     # Enough epochs for all kills: one is over about once in a tenth of a second.
@@ -197,6 +256,7 @@ PARTS: dict[str, Callable[[Path, int, random.Random], str]] = {
     "killed": disturbed(signal.SIGKILL, "was killed by SIGKILL; restarting all workers (1 of 3)", None),
     "stopped": disturbed(signal.SIGSTOP, "restarting all workers (1 of 3)", HEARTBEAT_S + 5),
     "left": disturbed(signal.SIGTERM, "the workers were preempted; restarting all workers", None),
+    "accounted": accounted,
     "served": served,
 }
 
