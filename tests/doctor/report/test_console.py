@@ -186,5 +186,12 @@ def test_repairs_that_gain_nothing_are_not_summed_up() -> None:
     assert "All repaired" not in text
 
 
+def test_one_step_is_no_plural() -> None:
+    text = words(sample_record(steps=1, findings=[sample_finding(detail={"rows_per_call": 1.0})]))
+    assert "1 step " in text
+    assert "1 row a call" in text
+    assert "  1 step  " in live.text(sample_record(steps=1))
+
+
 def test_the_live_line() -> None:
     assert live.text(sample_record()) == "stoker  12 s  300 steps  24.4 steps/s  device 21% busy"

@@ -25,7 +25,7 @@ from stoker.doctor.report.words import (
 )
 from stoker.doctor.stall import find_stall
 from stoker.records import Finding, Record, RepairPlace, WhatIf, WorkerRow
-from stoker.units import duration, size, times
+from stoker.units import duration, quantity, size, times
 
 _COLOURS = {
     "startup": "bright_black",
@@ -93,7 +93,7 @@ def _memory(record: Record, width: int) -> list[RenderableType]:
 def _headline(record: Record) -> Text:
     facts = [f"{record.wall_s:.1f} s"]
     if record.steps:
-        facts.append(f"{record.steps:,} steps")
+        facts.append(quantity(record.steps, "step"))
     if record.steps_per_s is not None:
         facts.append(f"{rate(record.steps_per_s)} steps/s")
     if record.examples_per_s is not None:
