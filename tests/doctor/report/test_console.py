@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from pathlib import Path
 
 from rich.console import Console
 
 from stoker.doctor.report import console, live
-from stoker.records import Record, WhatIf
+from stoker.records import Record, SteppingRow, WhatIf
 from tests.samples import sample_finding, sample_record, sample_simulated_record
 
 
@@ -175,6 +176,17 @@ def test_a_repair_that_adds_nothing_any_more_is_not_told() -> None:
         "(2.0x), then numpy-feed-in-loop train.py:7 (together 3.0x) (modelled, for steps after the first"
         in text
     )
+
+
+def test_the_whole_run_with_all_repairs_keeps_what_is_not_a_step() -> None:
+    record = sample_simulated_record(wall_s=20.0)
+    assert record.what_if is not None
+    repaired = dataclasses.replace(record.what_if, all=WhatIf(10.0, 9.0, 11.0))
+    stepping = [SteppingRow(seconds=10.0, steps=300, accounts={})]
+    record = dataclasses.replace(
+        record, what_if=repaired, tables=dataclasses.replace(record.tables, stepping=stepping)
+    )
+    assert "(modelled, for steps after the first: this run 20.0 s → 11.0 s; details:" in words(record)
 
 
 def test_repairs_that_gain_nothing_are_not_summed_up() -> None:
