@@ -158,7 +158,7 @@ def test_records_of_before_are_listed_and_imported_once(stoker: Stoker, tmp_path
     record_files.write(record, directory / f"{record.id}.json")
     (directory / "20260103-000000-cccc.json").write_text("{")
     assert record.id in stoker("runs")
-    assert "1 runs imported" in stoker("runs", "import")
+    assert "1 run imported" in stoker("runs", "import")
     assert "0 runs imported" in stoker("runs", "import")
     assert stoker("runs").count(record.id) == 1
     shown = json.loads(stoker("runs", "show", record.id, "--json"))

@@ -6,6 +6,7 @@ import argparse
 import glob
 import math
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker import storage
@@ -23,6 +24,19 @@ def local_path(text: str) -> str:
     except ArgumentError as error:
         # argparse would replace the message of a ValueError.
         raise UsageError(str(error)) from None
+    return text
+
+
+def output_path(text: str) -> str:
+    """Return the path of a file to write; refuse one that cannot be written, before anything begins."""
+    target = Path(local_path(text))
+    parent = target.absolute().parent
+    if target.is_dir():
+        raise UsageError(f"cannot write {text}: it is a directory; name a file in it")
+    if not parent.is_dir():
+        raise UsageError(f"cannot write {text}: there is no directory {target.parent}; make it first")
+    if not os.access(parent, os.W_OK):
+        raise UsageError(f"cannot write {text}: the directory {target.parent} is not writable")
     return text
 
 

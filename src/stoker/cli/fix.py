@@ -4,7 +4,8 @@
     stoker fix --unsafe --diff .     # show all repairs, change nothing
     stoker fix --unsafe --verify train.py --epochs 1    # run before and after, keep only what holds
 
-Exit code: 0 done, 1 a repair was undone because it did not hold, 2 usage or unreadable input.
+Exit code: 0 done, 1 a repair was undone because it did not hold, 2 usage or unreadable input, 130 if Ctrl-C ended
+`--verify`, which puts the files back.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from stoker.doctor.check.rule import Problem
 from stoker.doctor.check.source.files import STDIN, discover, shorten_path
 from stoker.doctor.fix import verified, verify
 from stoker.doctor.fix.plan import FileChange, plan
+from stoker.doctor.fix.verify import Verdict
 from stoker.errors import RecordError, UsageError
 from stoker.printing import print_answer, print_note
+
+_INTERRUPTED = 130
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -115,20 +119,14 @@ def _say(change: FileChange) -> None:
 
 
 def _apply_verified(changes: list[FileChange], words: list[str], tolerance: float) -> int:
-    before = verify.run(words)
-    kept = False
-    for change in changes:
-        change.write()
     try:
-        verdict = verify.compare(before, verify.run(words), tolerance)
-        kept = verdict.keep
-    finally:
-        # This also undoes the changes if the second run could not be made at all, or was interrupted.
-        if not kept:
-            for change in changes:
-                change.undo()
+        run_id, verdict = _compare_runs(changes, words, tolerance)
+    except KeyboardInterrupt:
+        print_note("\nstoker: interrupted; the files are as they were", prefix="")
+        return _INTERRUPTED
+    kept = verdict.keep
     if verdict.same and verdict.of_steps:
-        _keep_gain(before.run_id, changes, verdict.speedup)
+        _keep_gain(run_id, changes, verdict.speedup)
     for change in changes:
         _say(change)
     print_answer(f"{verdict}{'' if kept else ': the files were put back'}")
@@ -136,6 +134,23 @@ def _apply_verified(changes: list[FileChange], words: list[str], tolerance: floa
     if hint:
         print_answer(hint)
     return 0 if kept else 1
+
+
+def _compare_runs(changes: list[FileChange], words: list[str], tolerance: float) -> tuple[str, Verdict]:
+    """Run the program before and after the changes, and undo them if they do not hold."""
+    before = verify.run(words)
+    kept = False
+    try:
+        for change in changes:
+            change.write()
+        verdict = verify.compare(before, verify.run(words), tolerance)
+        kept = verdict.keep
+    finally:
+        # This also undoes the changes if the second run could not be made at all, or was interrupted.
+        if not kept:
+            for change in changes:
+                change.undo()
+    return before.run_id, verdict
 
 
 def _keep_gain(run_id: str, changes: list[FileChange], speedup: float) -> None:

@@ -18,9 +18,10 @@ import sys
 
 from stoker import clock
 from stoker.cli._bulk import add_rows, open_predictor, read_rows, report_repairs
-from stoker.cli._options import local_path
+from stoker.cli._options import output_path
 from stoker.cli._spelling import respell_errors
 from stoker.printing import print_note
+from stoker.serve.answer_files import check_format, open_writer, text_writer
 from stoker.units import quantity
 
 
@@ -30,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=local_path,
+        type=output_path,
         metavar="FILE",
         help="where to write: .csv, .tsv, .jsonl or .parquet (CSV on stdout)",
     )
@@ -38,8 +39,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Answer all rows."""
+    if args.output is not None:
+        # Before TensorFlow is loaded, which takes seconds.
+        check_format(args.output)
     predictor = open_predictor(args)
-    from stoker.serve.bulk import open_writer, text_writer, write_answers
+    from stoker.serve.bulk import write_answers
 
     started = clock.real_ns()
     with respell_errors(args):

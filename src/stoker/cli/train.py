@@ -16,7 +16,7 @@ from typing import Any
 
 from stoker import clock
 from stoker.chatter import quiet_tensorflow
-from stoker.cli._options import add_csv, data_path, local_path
+from stoker.cli._options import add_csv, data_path, local_path, output_path
 from stoker.cli._spelling import print_warnings, respell_errors
 from stoker.errors import UsageError
 from stoker.printing import print_answer, print_note
@@ -130,7 +130,7 @@ def _add_rest(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", help="the name of this run's directory (derived from the request)")
     parser.add_argument("--fresh", action="store_true", help="start over, even if this was trained before")
     parser.add_argument(
-        "--eject", type=local_path, metavar="FILE", help="write the program to a file instead of training"
+        "--eject", type=output_path, metavar="FILE", help="write the program to a file instead of training"
     )
     parser.add_argument("--force", action="store_true", help="overwrite the file of --eject")
 

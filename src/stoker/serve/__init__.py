@@ -20,7 +20,7 @@
 | engines | what computes the answers, chosen by measuring |
 | batching | the queue in front of an engine; rows that wait in it are answered together |
 | predictor | `Predictor`: answers rows with a bundle |
-| row_files, bulk | whole files: rows read from one, answers written to another |
+| row_files, bulk, answer_files | whole files: rows read from one, answers written to another |
 | drift | whether requests still look like the rows the model was trained on |
 | packaging | `stoker package`: images of bundles and of training programs |
 | foreign | models that Stoker did not export: SavedModels and LiteRT files |

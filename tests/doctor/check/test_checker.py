@@ -191,3 +191,16 @@ def test_notebook_problems_are_in_their_cells(tmp_path: Path) -> None:
     path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
     (problem,) = check_paths([str(path)]).problems
     assert (problem.kind, problem.cell, problem.line) == ("sync-in-loop", 3, 3)
+
+
+def test_every_argument_that_retraces_a_call_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(
+        "import tensorflow as tf\n\n\n@tf.function\ndef step(x, length, count):\n    return x[:length] * count\n\n\n"
+        "x = tf.zeros(60)\ncount = 0\nfor _ in range(99):\n    step(x, 20 + count % 40, count)\n    count += 1\n"
+    )
+    (problem,) = check_paths([str(path)]).problems
+    assert problem.message == (
+        "`20 + count % 40` and `count` are Python values that change: each new value traces the function again"
+    )
+    assert problem.fix is None, "wrapping one of the two would not stop the tracing"

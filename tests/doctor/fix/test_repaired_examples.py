@@ -15,7 +15,7 @@ EXAMPLES = ROOT / "examples"
 
 
 REPAIRS = [
-    ("predict_in_loop", "model(row[None], training=False)"),
+    ("predict_in_loop", "model.predict_on_batch(row[None])"),
     ("eager_train_step", "@tf.function\n"),
     ("retrace_python_arg", "tf.constant(rate)"),
 ]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from stoker.cli import main
+from tests.support import HANGS_S, wait_until
 
 SLOW = """import numpy as np
 import tensorflow as tf
@@ -83,7 +88,7 @@ def test_a_repaired_program_computes_the_same_and_is_faster(
         ".prefetch(tf.data.AUTOTUNE)",
         "@tf.function\ndef train_step",
         "weights_tensor = tf.convert_to_tensor(weights)\nfor epoch",
-        "model(row[None], training=False).numpy()",
+        "model.predict_on_batch(row[None])",
     ):
         assert part in fixed
 
@@ -100,6 +105,41 @@ def test_a_program_that_would_change_is_put_back(folder: Path, capsys: pytest.Ca
         "put back\ntrain.py sets no seed, so its results may differ from run to run: call keras.utils." in out
     )
     assert path.read_text(encoding="utf-8") == CHANGING
+
+
+@pytest.mark.parametrize("number", [1, 2], ids=["the first run", "the second run"])
+def test_ctrl_c_puts_the_files_back_and_says_so_in_a_line(folder: Path, number: int) -> None:
+    program = f"""{CHANGING}
+import pathlib, time
+runs = pathlib.Path("runs.txt")
+with runs.open("a") as file:
+    file.write("x")
+if runs.stat().st_size == {number}:
+    pathlib.Path("waits").touch()
+    time.sleep(1000)
+"""
+    (folder / "keras.py").write_text(KERAS, encoding="utf-8")
+    path = folder / "train.py"
+    path.write_text(program, encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "stoker", "fix", "--unsafe", "--verify", "train.py"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # Whoever started the tests in the background had SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    try:
+        wait_until(lambda: (folder / "waits").exists() or process.poll() is not None)
+        # As the terminal does: to the command and everything that it has started.
+        os.killpg(process.pid, signal.SIGINT)
+        said, complaint = process.communicate(timeout=HANGS_S)
+    finally:
+        process.kill()
+    assert (process.returncode, said) == (130, "")
+    assert complaint == "\nstoker: interrupted; the files are as they were\n"
+    assert path.read_text(encoding="utf-8") == program
 
 
 def test_nothing_is_run_when_there_is_nothing_to_fix(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from pathlib import Path
 
 from rich.console import Console
 
 from stoker.doctor.report import console, live
-from stoker.records import Record, WhatIf
+from stoker.records import Record, SteppingRow, WhatIf
 from tests.samples import sample_finding, sample_record, sample_simulated_record
 
 
@@ -177,6 +178,17 @@ def test_a_repair_that_adds_nothing_any_more_is_not_told() -> None:
     )
 
 
+def test_the_whole_run_with_all_repairs_keeps_what_is_not_a_step() -> None:
+    record = sample_simulated_record(wall_s=20.0)
+    assert record.what_if is not None
+    repaired = dataclasses.replace(record.what_if, all=WhatIf(10.0, 9.0, 11.0))
+    stepping = [SteppingRow(seconds=10.0, steps=300, accounts={})]
+    record = dataclasses.replace(
+        record, what_if=repaired, tables=dataclasses.replace(record.tables, stepping=stepping)
+    )
+    assert "(modelled, for steps after the first: this run 20.0 s → 11.0 s; details:" in words(record)
+
+
 def test_repairs_that_gain_nothing_are_not_summed_up() -> None:
     """A loss outside of the steps has seconds, and no price: the steps would be as quick without it."""
     what_if = {"all": {"speedup": 1.0, "low": 1.0, "high": 1.0}, "order": [], "assumptions": []}
@@ -184,6 +196,13 @@ def test_repairs_that_gain_nothing_are_not_summed_up() -> None:
     text = words(sample_simulated_record(findings=[lost], what_if=what_if))
     assert "3.00 s lost" in text
     assert "All repaired" not in text
+
+
+def test_one_step_is_no_plural() -> None:
+    text = words(sample_record(steps=1, findings=[sample_finding(detail={"rows_per_call": 1.0})]))
+    assert "1 step " in text
+    assert "1 row a call" in text
+    assert "  1 step  " in live.text(sample_record(steps=1))
 
 
 def test_the_live_line() -> None:

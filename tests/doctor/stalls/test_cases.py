@@ -33,6 +33,10 @@ def fixes(rule: Rule, code: str) -> list[Fix]:
     return [problem.fix for problem in problems if problem.kind == rule.slug and problem.fix is not None]
 
 
+def kinds(code: str) -> set[str]:
+    return {problem.kind for problem in check(analyse(parse("case.py", code), Project()))}
+
+
 @pytest.mark.parametrize(("rule", "case"), BAD + GOOD)
 def test_reports_exactly_the_marked_lines(rule: Rule, case: Case) -> None:
     problems = check(analyse(parse("case.py", case.code), Project()))
@@ -47,6 +51,7 @@ def test_fix_gives_the_shown_result_and_is_idempotent(rule: Rule, case: Case) ->
     if case.fixed is not None:
         assert new == case.fixed
     ast.parse(new)
+    assert kinds(new) <= kinds(case.code), "a fix brings no finding of another kind"
     if done:
         again, _ = apply(new, fixes(rule, new), parses)
         assert again == new

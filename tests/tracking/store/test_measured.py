@@ -72,3 +72,18 @@ def test_a_record_that_is_read_again_logs_each_epoch_once(
     assert math.isnan(row["metrics.other"])
     # Not what timing the repairs took.
     assert row["seconds"] == record.wall_s
+
+
+@pytest.mark.parametrize(
+    ("code", "state"), [(0, "finished"), (1, "failed"), (75, "interrupted"), (130, "interrupted")]
+)
+def test_a_measured_program_that_was_asked_to_stop_is_interrupted(
+    own_writers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, state: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("STOKER_STORE", raising=False)
+    record = dataclasses.replace(sample_record(), exit_code=code)
+    measured.end(measured.begin(record.id, "train.py", [], "run"), record)
+    flush()
+    (row,) = stoker.runs()
+    assert (row["state"], row["exit_code"]) == (state, code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import runpy
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -130,6 +131,33 @@ def test_a_training_that_fails_says_so(model: Any, data: tuple[Any, Any]) -> Non
         stoker.fit(model, *data, verbose=0, callbacks=[Failing()])
     (row,) = read().runs()
     assert (row.state, row.error) == ("failed", "RuntimeError: enough")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_training_that_saves_and_leaves_its_job_is_interrupted(
+    number: signal.Signals,
+    model: Any,
+    data: tuple[Any, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Leaving(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            signal.raise_signal(number)
+
+    monkeypatch.setenv("STOKER_JOB", "job")
+    # Whoever started the tests in the background had SIGINT ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(SystemExit) as caught:
+            stoker.fit(
+                model, *data, epochs=3, verbose=0, callbacks=[Leaving()], checkpoint=tmp_path / "saved"
+            )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert caught.value.code == 75
+    (row,) = read().runs()
+    assert (row.state, row.error) == ("interrupted", None)
 
 
 def test_what_trains_inside_a_tracked_run_is_its_child(

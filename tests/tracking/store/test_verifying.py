@@ -251,7 +251,7 @@ def test_a_run_that_an_earlier_stoker_has_ended(store: Address, made: str) -> No
     audit.head_path(store).write_text(json.dumps({"store": "x", **end_of(store)}))
     found = verify(store)
     assert (found.problems, found.sealed) == ([], 0)
-    assert "1 runs have no seal" in found.notes[0]
+    assert "1 run has no seal" in found.notes[0]
     opening.connect(store).execute("UPDATE runs SET state = 'failed'")
     assert verify(store).problems == [f"run {made}: it ended as 'finished', but the store says 'failed'"]
 

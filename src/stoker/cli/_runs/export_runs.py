@@ -10,6 +10,7 @@ from stoker.errors import UsageError
 from stoker.printing import print_answer
 from stoker.tracking.store.exporting import mlflow, tables, tensorboard
 from stoker.tracking.store.queries import open_reader
+from stoker.units import quantity
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +31,12 @@ def run(args: argparse.Namespace) -> int:
         rows = reader.runs(*names)
         if args.mlflow:
             made = mlflow.export(reader, rows, args.mlflow, args.experiment)
-            print_answer(f"{len(made)} runs in the experiment {args.experiment!r} of {args.mlflow}")
+            print_answer(
+                f"{quantity(len(made), 'run')} in the experiment {args.experiment!r} of {args.mlflow}"
+            )
         if args.tensorboard:
             files = tensorboard.export(reader, rows, Path(args.tensorboard))
-            print_answer(f"{len(files)} runs in {args.tensorboard}")
+            print_answer(f"{quantity(len(files), 'run')} in {args.tensorboard}")
         if args.table:
-            print_answer(f"{len(rows)} runs in {tables.export(reader, rows, Path(args.table))}")
+            print_answer(f"{quantity(len(rows), 'run')} in {tables.export(reader, rows, Path(args.table))}")
     return 0

@@ -17,6 +17,7 @@ from stoker.printing import print_answer, print_note
 from stoker.tracking.store import address
 from stoker.tracking.store.importing import mlflow, records, tensorboard
 from stoker.tracking.store.importing.imported_run import ImportedRun, import_runs
+from stoker.units import quantity
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +36,10 @@ def run(args: argparse.Namespace) -> int:
     for line in damaged:
         print_note(line)
     known = len(kept) - fresh
-    print_answer(f"{fresh} runs imported into {store}" + (f", {known} were there already" if known else ""))
+    print_answer(
+        f"{quantity(fresh, 'run')} imported into {store}"
+        + (f", {known} {'was' if known == 1 else 'were'} there already" if known else "")
+    )
     return 0
 
 

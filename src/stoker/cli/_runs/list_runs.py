@@ -69,7 +69,7 @@ def _list_unstored_records(known: set[str], damaged: list[str]) -> list[dict[str
                 "kind": "run",
                 "program": record.program,
                 "arguments": " ".join(record.argv),
-                "state": "failed" if record.exit_code else record.state,
+                "state": measured.name_state(record),
                 "exit_code": record.exit_code,
                 "started": measured.find_start(record) if record.started else _guess_start(record.id),
                 "seconds": record.wall_s,

@@ -18,7 +18,7 @@ from stoker.errors import UsageError
 from stoker.printing import print_answer, print_json, print_note
 from stoker.tracking.store import heads
 from stoker.tracking.store.verifying import Anchor, verify
-from stoker.units import printable
+from stoker.units import printable, quantity
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
         print_answer("\n".join(map(printable, found.problems)))
         return 1
     print_answer(
-        f"the audit is whole: {found.rows} rows, {found.sealed} sealed runs, {found.files} files as they were written"
+        f"the audit is whole: {quantity(found.rows, 'row')}, {quantity(found.sealed, 'sealed run')}, "
+        f"{quantity(found.files, 'file')} as written"
     )
     return 0

@@ -25,7 +25,7 @@ from stoker.doctor.report.words import (
 )
 from stoker.doctor.stall import find_stall
 from stoker.records import Finding, Record, RepairPlace, WhatIf, WorkerRow
-from stoker.units import duration, size, times
+from stoker.units import duration, quantity, size, times
 
 _COLOURS = {
     "startup": "bright_black",
@@ -93,7 +93,7 @@ def _memory(record: Record, width: int) -> list[RenderableType]:
 def _headline(record: Record) -> Text:
     facts = [f"{record.wall_s:.1f} s"]
     if record.steps:
-        facts.append(f"{record.steps:,} steps")
+        facts.append(quantity(record.steps, "step"))
     if record.steps_per_s is not None:
         facts.append(f"{rate(record.steps_per_s)} steps/s")
     if record.examples_per_s is not None:
@@ -164,7 +164,7 @@ def _findings(record: Record, width: int) -> list[RenderableType]:
     if minor:
         parts += [*_fold(minor, record), Text()]
     if record.what_if and record.what_if.all and record.what_if.all.speedup >= 1 + MINOR and shown:
-        parts += [_describe_all_repairs(record.what_if.all, record.what_if.order), Text()]
+        parts += [_describe_all_repairs(record.what_if.all, record.what_if.order, record), Text()]
     return parts
 
 
@@ -216,7 +216,7 @@ def _short_place(finding: Finding) -> str:
     return f"{short_path(finding.file)}:{finding.line}" + (f" {call}" if call else "")
 
 
-def _describe_all_repairs(all_of_them: WhatIf, order: list[RepairPlace]) -> Text:
+def _describe_all_repairs(all_of_them: WhatIf, order: list[RepairPlace], record: Record) -> Text:
     """Say what all repairs would gain and which to make first, without those that add nothing to the others."""
     line = Text("All repaired: ", style="bold").append(price(all_of_them), style="bold green")
     before = 1.0
@@ -230,8 +230,18 @@ def _describe_all_repairs(all_of_them: WhatIf, order: list[RepairPlace]) -> Text
     if steps:
         line.append("  first " + ", then ".join(steps))
     word = "measured" if all_of_them.basis == "measured" else "modelled"
-    line.append(f"  ({word}, for steps after the first; details: `stoker whatif`)", style="bright_black")
+    run = _describe_repaired_run(all_of_them.speedup, record)
+    line.append(f"  ({word}, for steps after the first{run}; details: `stoker whatif`)", style="bright_black")
     return line
+
+
+def _describe_repaired_run(speedup: float, record: Record) -> str:
+    """Say how long the whole run would take: quicker steps leave start-up and tracing as they are."""
+    phase = record.tables.stepping_phase
+    if phase is None:
+        return ""
+    saved_s = min(phase.seconds, record.wall_s) * (1 - 1 / speedup)
+    return f": this run {record.wall_s:.1f} s → {record.wall_s - saved_s:.1f} s"
 
 
 def _place(finding: Finding, room: int) -> tuple[str, str]:

@@ -34,7 +34,7 @@ def show(forecast: Forecast) -> None:
     growing = [one for one in forecast.owners_at_largest if one.bytes_per_row >= 1.0]
     if growing:
         rows = forecast.largest_batch or forecast.batch
-        console.print(Text(f"\nWhat grows with the batch, at {rows:,} rows", style="bold"))
+        console.print(Text(f"\nWhat grows with the batch, at {quantity(rows, 'row')}", style="bold"))
         console.print(_growth_table(growing))
     if forecast.changes:
         console.print(Text("\nWhat each change would do, measured", style="bold"))

@@ -38,9 +38,15 @@ def _show_goodput(console: Terminal, ledger: JobLedger, price: Price | None) -> 
     if ledger.goodput is None:
         console.print("goodput: unknown; no worker reported a step (stoker.fit and stoker.Trainer do)")
         return
-    lost = f", {ledger.lost_steps:,} more were lost" if ledger.lost_steps else ""
+    lost = (
+        f", {ledger.lost_steps:,} more {'was' if ledger.lost_steps == 1 else 'were'} lost"
+        if ledger.lost_steps
+        else ""
+    )
     paid = f", {price.show(sum(ledger.worker_s.values()))} in all" if price else ""
-    console.print(Text(f"goodput {ledger.goodput:.1%}: {ledger.steps:,} steps{lost}{paid}", style="bold"))
+    console.print(
+        Text(f"goodput {ledger.goodput:.1%}: {quantity(ledger.steps, 'step')}{lost}{paid}", style="bold")
+    )
     curve = "".join(_BARS[round(point.goodput * (len(_BARS) - 1))] for point in ledger.curve)
     console.print(f"  |{curve}|")
 

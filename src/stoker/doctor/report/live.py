@@ -10,6 +10,7 @@ import os
 from typing import TextIO
 
 from stoker.records import Record
+from stoker.units import quantity
 
 
 def has_rows(stream: TextIO) -> bool:
@@ -57,7 +58,7 @@ class LiveLine:
 
 def text(record: Record) -> str:
     """Return the line: `stoker  12 s  300 steps  24.4 steps/s  device 21 % busy`."""
-    parts = [f"stoker  {record.wall_s:.0f} s", f"{record.steps:,} steps"]
+    parts = [f"stoker  {record.wall_s:.0f} s", quantity(record.steps, "step")]
     if record.steps_per_s is not None:
         parts.append(f"{record.steps_per_s:.1f} steps/s")
     if record.device.busy is not None:

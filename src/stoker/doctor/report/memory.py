@@ -8,7 +8,7 @@ from rich.text import Text
 
 from stoker.doctor.report.words import short_path
 from stoker.records import ROLES, DeviceMemory, MemoryOwner, Record
-from stoker.units import size
+from stoker.units import quantity, size
 
 _ROLES_SHOWN = 4
 _ROWS_SHOWN = 30
@@ -82,7 +82,7 @@ def failure_lines(record: Record) -> list[str]:
     if failed.batch is not None and failed.largest_batch is not None and failed.largest_batch < failed.batch:
         fits = f"At most {failed.largest_batch:,} fit" if failed.largest_batch else "Not even one fits"
         lines.append(
-            f"The batch has {failed.batch:,} rows. {fits}, judging by what the step had allocated until then."
+            f"The batch has {quantity(failed.batch, 'row')}. {fits}, judging by what the step had allocated until then."
         )
     if failed.savings:
         listed = "; ".join(f"{one.change}: {size(one.bytes)}" for one in failed.savings)

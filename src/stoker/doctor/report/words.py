@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.records import Finding, Record, TunerGain
-from stoker.units import duration, size
+from stoker.units import duration, quantity, size
 
 # A finding below this share of the run is listed, but not announced.
 MINOR = 0.02
@@ -61,9 +61,9 @@ def _details(finding: Finding) -> list[str]:
     if "objects" in detail:
         parts.append(f"{detail['objects']} function objects")
     if "models" in detail:
-        parts.append(f"{detail['models']} models, {detail['traces']} traces")
+        parts.append(f"{quantity(detail['models'], 'model')}, {quantity(detail['traces'], 'trace')}")
     if "rows_per_call" in detail:
-        parts.append(f"{detail['rows_per_call']:g} rows a call")
+        parts.append(f"{detail['rows_per_call']:g} row{'s' * (detail['rows_per_call'] != 1)} a call")
     parts += _memory_details(finding)
     if "call_us" in detail:
         parts.append(f"{detail['call_us']} µs to call, {detail['compute_us']} µs to run")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.facts import Analysis, Call
+from stoker.doctor.check.source.values import Seq, Value
 from stoker.doctor.replay.pieces import Piece, mean_s
 from stoker.doctor.replay.simulation import wait_for_lock
 from stoker.doctor.stalls.shared.input_repair import (
@@ -85,15 +86,16 @@ class PythonInputPipeline(Rule):
     remedy = "Read and transform with tf.data ops instead of from_generator, py_function or numpy_function."
     severity = "warning"
     what = (
-        "Reports `tf.data.Dataset.from_generator`, and `tf.py_function` or `tf.numpy_function` where they are "
-        "mapped over a pipeline."
+        "Reports `tf.data.Dataset.from_generator`, a Python generator given to `fit`, and `tf.py_function` or "
+        "`tf.numpy_function` where they are mapped over a pipeline."
     )
     why = (
         "Elements then come out of Python one at a time under the interpreter's lock. `num_parallel_calls` does "
         "not help, the training loop competes for the same lock, and each element is copied into a tensor."
     )
     known_problems = (
-        "A generator in front of a slow source, such as a database, may be as fast as anything else."
+        "A generator in front of a slow source, such as a database, may be as fast as anything else, and one that only "
+        "slices arrays costs little."
     )
     repair = _WithoutPython(
         assumes=f"in tf.data a hundredth to a tenth of the Python stage is left; {CROWDED}",
@@ -109,6 +111,10 @@ class PythonInputPipeline(Rule):
                 yield self.problem(
                     fact.at, "elements come out of a Python generator, one at a time under the GIL"
                 )
+            elif fact.name == "model.fit" and _is_generator(fact.argument(0, "x")):
+                yield self.problem(
+                    fact.at, "batches come out of a Python generator, one at a time under the GIL"
+                )
             elif fact.name in _NAMES and _feeds(fact):
                 yield self.problem(
                     fact.at, f"`{_NAMES[fact.name]}` runs Python for each element, under the GIL"
@@ -117,6 +123,11 @@ class PythonInputPipeline(Rule):
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Report pipelines whose slow stage runs Python."""
         return find_starved_pipelines(m, Cause.PYTHON)
+
+
+def _is_generator(value: Value | None) -> bool:
+    """Whether a value is a generator of the program's own; `zip`, for example, has a source."""
+    return isinstance(value, Seq) and value.kind == "generator" and value.source is None
 
 
 def _feeds(fact: Call) -> bool:

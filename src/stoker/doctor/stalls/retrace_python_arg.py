@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from stoker.doctor.check.edits import replace_node, tensorflow_name
-from stoker.doctor.check.rule import Fix, Problem, Rule, describe
+from stoker.doctor.check.rule import Edit, Fix, Problem, Rule, describe
 from stoker.doctor.check.source.facts import Analysis, CompiledCall
 from stoker.doctor.check.source.module import SourceModule
 from stoker.doctor.check.source.values import Py, Seq, Value
@@ -46,18 +46,16 @@ class RetracePythonArg(Rule):
     repair = TracedOnce()
 
     def check(self, analysis: Analysis) -> Iterator[Problem]:
-        """Report each call's first Python argument that varies."""
+        """Report each call with Python arguments that vary, and name them all."""
         for fact in analysis.facts:
             if not isinstance(fact, CompiledCall) or not fact.at.repeated or fact.compiled.signature:
                 continue
-            for node, value in fact.arguments:
-                if varies(value):
-                    message = (
-                        f"{describe(node)} is a Python value that changes: "
-                        "each new value traces the function again"
-                    )
-                    yield self.problem(fact.at, message, _wrap(fact.at.module, node, value))
-                    break
+            varying = [(node, value) for node, value in fact.arguments if varies(value)]
+            if varying:
+                message = (
+                    f"{_name_all([node for node, _ in varying])}: each new value traces the function again"
+                )
+                yield self.problem(fact.at, message, _wrap_all(fact.at.module, varying))
 
     def find(self, m: Measurements) -> Iterator[Draft]:
         """Report functions traced again because Python values changed."""
@@ -73,14 +71,29 @@ def varies(value: Value) -> bool:
     return False
 
 
-def _wrap(module: SourceModule, node: ast.expr, value: Value) -> Fix | None:
+def _name_all(nodes: list[ast.expr]) -> str:
+    *others, last = dict.fromkeys(describe(node) for node in nodes)
+    if not others:
+        return f"{last} is a Python value that changes"
+    return f"{', '.join(others)} and {last} are Python values that change"
+
+
+def _wrap_all(module: SourceModule, arguments: list[tuple[ast.expr, Value]]) -> Fix | None:
+    """Return the fix if it works for all arguments: one that is left would trace the function as often."""
+    edits = [_wrap(module, node, value) for node, value in arguments]
+    wrapped = tuple(edit for edit in edits if edit is not None)
+    if len(wrapped) < len(edits):
+        return None
+    return Fix("unsafe", wrapped, "Pass it as a tensor" if len(wrapped) == 1 else "Pass them as tensors")
+
+
+def _wrap(module: SourceModule, node: ast.expr, value: Value) -> Edit | None:
     alias = tensorflow_name(module, node)
     if alias is None or not isinstance(value, Py) or value.type == "str":
         return None
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return None
-    edit = replace_node(module, node, f"{alias}.constant({module.segment(node)})")
-    return Fix("unsafe", (edit,), "Pass it as a tensor")
+    return replace_node(module, node, f"{alias}.constant({module.segment(node)})")
 
 
 STALL = RetracePythonArg()

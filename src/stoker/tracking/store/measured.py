@@ -10,7 +10,7 @@ from stoker.records import Record
 from stoker.tracking.store import address
 from stoker.tracking.store.events import Columns, Event, FindingsMeasured, LedgerMeasured
 from stoker.tracking.store.plain_values import make_plain
-from stoker.tracking.store.tracking import TrackedRun
+from stoker.tracking.store.tracking import TrackedRun, name_end
 from stoker.tracking.store.writer import CLOSING_S
 
 # A ledger series is named by this prefix and the account.
@@ -30,8 +30,7 @@ def begin(run_id: str, program: str, arguments: list[str], kind: str, store: str
 def end(run: TrackedRun, record: Record) -> None:
     """Store everything in a finished record, and end the run."""
     update(run, record)
-    failed = bool(record.exit_code)
-    run.finish("failed" if failed else "finished", **to_columns(record))
+    run.finish(name_end(record.exit_code), **to_columns(record))
     # `stoker run` may die from the signal that ended its program, which leaves no time afterwards.
     run.flush(CLOSING_S)
 
@@ -48,6 +47,11 @@ def update(run: TrackedRun, record: Record) -> None:
     run.log(
         record.steps, {f"{SERIES_PREFIX}{account}": seconds for account, seconds in record.accounts.items()}
     )
+
+
+def name_state(record: Record) -> str:
+    """Return the state of a run that only its record tells of."""
+    return name_end(record.exit_code) if record.exit_code else record.state
 
 
 def to_columns(record: Record) -> Columns:

@@ -35,6 +35,8 @@ Logs: TypeAlias = Mapping[str, Any]
 _make_tuple = tuple.__new__
 # Both databases hold steps in 64 bits.
 _SMALLEST, _LARGEST = 1 - 2**63, 2**63 - 1
+# The exit codes of work that was asked to stop: a worker of a job that saved it, and a program that Ctrl-C ended.
+_INTERRUPTED = (75, 130)
 
 _current: ContextVar[TrackedRun | None] = ContextVar("stoker_run", default=None)
 
@@ -262,11 +264,21 @@ def scalars(logs: Logs) -> dict[str, float]:
     return found
 
 
+def name_end(exit_code: object) -> str:
+    """Return the state of a run that ended with this exit code: of a program, or of `SystemExit`."""
+    if not exit_code:
+        return "finished"
+    return "interrupted" if exit_code in _INTERRUPTED else "failed"
+
+
 def _judge(error: BaseException | None) -> tuple[str, str | None]:
-    if error is None or (isinstance(error, SystemExit) and not error.code):
+    if error is None:
         return "finished", None
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", None
+    state = name_end(error.code) if isinstance(error, SystemExit) else "failed"
+    if state != "failed":
+        return state, None
     return "failed", f"{type(error).__name__}: {error}".splitlines()[0][:1000]
 
 

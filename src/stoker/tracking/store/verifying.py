@@ -30,6 +30,7 @@ from stoker.tracking.store.audit import (
 from stoker.tracking.store.heads import Head
 from stoker.tracking.store.queries import Reader, open_reader
 from stoker.tracking.store.schema import ArtifactLink, AuditRow
+from stoker.units import quantity
 
 # A link as the audit describes it: run, relation, hash, kind, path.
 LinkKey: TypeAlias = tuple[object, ...]
@@ -228,7 +229,10 @@ def _check_seals(reader: Reader, told: _AuditSummary, notes: list[str]) -> Itera
             yield f"run {run}: its {' and '.join(changed)} changed after it was sealed"
     unsealed = len(present - told.seals.keys())
     if unsealed:
-        notes.append(f"{unsealed} runs have no seal: still running, killed, or from an earlier Stoker")
+        have = "has" if unsealed == 1 else "have"
+        notes.append(
+            f"{quantity(unsealed, 'run')} {have} no seal: still running, killed, or from an earlier Stoker"
+        )
 
 
 def _check_links(links: list[ArtifactLink], known: dict[LinkKey, int]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from stoker.tf_internals import keras_training
 from stoker.tf_internals.types import LogValue, Verbose
 from stoker.train.checkpoint.resume import RunProgress
 from stoker.train.planning.plan import Plan
+from stoker.units import quantity
 
 
 class Bar(keras_training.SpeedBar):
@@ -51,9 +52,9 @@ def show_resume(progress: RunProgress, directory: str | os.PathLike[str], epochs
     if progress["begun"]:
         show(f"{directory} continues in epoch {done + 1} of {epochs}, at step {progress['step']:,}")
     elif progress["stop_training"] or done >= epochs:
-        show(f"{directory} holds a finished run of {done} epochs: nothing is left to train")
+        show(f"{directory} holds a finished run of {quantity(done, 'epoch')}: nothing is left to train")
     else:
-        show(f"{directory} continues after {done} of {epochs} epochs")
+        show(f"{directory} continues after {done} of {quantity(epochs, 'epoch')}")
 
 
 def show(line: str, verbose: Verbose = 2) -> None:

@@ -108,10 +108,14 @@ def _model(m: Machine, thing: Thing, name: str, node: ast.Call, arguments: Argum
         how = "predict" if name.startswith("predict") else "evaluate"
         pipelines.consume(m, node, arguments.get(0, "x"), how)
         return Array() if how == "predict" else Py("object", varies=True)
-    if name in ("train_on_batch", "test_on_batch", "predict_on_batch"):
+    if name == "predict_on_batch":
+        # It takes and returns arrays, and is itself the repair of `predict` in a loop.
+        m.work(strong=True)
+        return Array()
+    if name in ("train_on_batch", "test_on_batch"):
         m.work(strong=True)
         classes.feed(m, node, arguments, f"is passed to `{name}`")
-        return Array() if name == "predict_on_batch" else Py("object", varies=True)
+        return Py("object", varies=True)
     if name == "get_weights":
         if not m.frame.graph:
             m.emit(TensorRead(m.at(node), "(all the weights) is read with .get_weights()"))

@@ -29,7 +29,7 @@ def read_runs(directory: Path, damaged: list[str]) -> Iterator[ImportedRun]:
             "kind": "run",
             "program": record.program,
             "arguments": record.argv,
-            "state": "failed" if record.exit_code else record.state,
+            "state": measured.name_state(record),
             "started": started,
             "ended": started + record.wall_s,
             "seen": started + record.wall_s,
