@@ -205,3 +205,21 @@ def test_texts_of_other_formats_are_read_too(tmp_path: Path) -> None:
     assert kinds(stoker.data.jsonl(tmp_path / "a.jsonl", "y", lenient=True, cache=False)) == {
         "size": "number"
     }
+
+
+@pytest.mark.parametrize("title", ["Sales 2025,,,,", "Sales,2025,,,", "Sales 2025,,,,\n,,,,", "Sales 2025"])
+@pytest.mark.parametrize("header", ["id,city,area,rent,", ",city,area,rent,x", "id,,area,rent,"])
+def test_columns_without_a_name_do_not_hide_the_header(title: str, header: str, tmp_path: Path) -> None:
+    rows = [f"A{n},{('Bern', 'Rom')[n % 2]},{n}.5,{n}," for n in range(60)]
+    names = [name for name in dict.fromkeys(header.split(",")) if name != "rent"]
+    for text in (title, title.replace(",", ";")):
+        sep = ";" if ";" in text else ","
+        path = lines(tmp_path / "x.csv", text, *(row.replace(",", sep) for row in (header, *rows)))
+        whole = read(path, "rent")
+        assert (whole.rows, sorted(whole.features)) == (60, sorted(names))
+
+
+def test_a_table_whose_first_rows_are_nearly_empty_keeps_them(tmp_path: Path) -> None:
+    # No title: the columns have no names but one.
+    rows = [f"A{n},{n % 3},{n}.5,{n % 7 or ''}" for n in range(60)]
+    assert read(lines(tmp_path / "x.csv", "id,,,y", *rows), "y").rows == 60 - 9

@@ -71,6 +71,6 @@ def is_separator_line(text: str) -> bool:
 
 
 def _are_names(row: list[str]) -> bool:
-    """Whether the cells of a row could be names of columns: all different, and no numbers."""
-    cells = [cell.strip() for cell in row]
-    return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[-+]?[\d.,]*", cell) for cell in cells)
+    """Whether the cells of a row could be names of columns: all different, and no numbers. Some may have no name."""
+    cells = [text for cell in row if (text := cell.strip())]
+    return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[-+]?[\d.,]+", cell) for cell in cells)
