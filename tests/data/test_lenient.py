@@ -223,3 +223,34 @@ def test_a_table_whose_first_rows_are_nearly_empty_keeps_them(tmp_path: Path) ->
     # No title: the columns have no names but one.
     rows = [f"A{n},{n % 3},{n}.5,{n % 7 or ''}" for n in range(60)]
     assert read(lines(tmp_path / "x.csv", "id,,,y", *rows), "y").rows == 60 - 9
+
+
+def test_json_with_numbers_and_texts_in_a_column_is_read_as_text(tmp_path: Path) -> None:
+    when = [45_000 + n if n % 3 else f"2023-03-{1 + n % 28:02}" for n in range(60)]
+    sizes: list[Any] = [n + 0.5 if n % 2 else f"{n} m2" for n in range(60)]
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps({"when": a, "size": b, "tag": n % 2 or "x", "y": n}) + "\n"
+            for n, (a, b) in enumerate(zip(when, sizes, strict=True))
+        )
+    )
+    whole: Any = stoker.data.jsonl(path, "y", lenient=True, cache=False)
+    assert kinds(whole) == {"when": "date", "size": "number", "tag": "category"}
+    assert whole.rows == 60
+    assert whole.features["size"].missing == 0
+    some: Any = stoker.data.jsonl(path, "y", columns=["size"], lenient=True, cache=False)
+    assert kinds(some) == {"size": "number"}
+    with pytest.raises(ArgumentError, match="or read it as text with lenient=True"):
+        stoker.data.jsonl(path, "y", cache=False)
+
+
+def test_a_text_late_in_a_json_column_of_numbers_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with path.open("w") as file:
+        for n in range(400_000):
+            size: Any = f"{n % 9} kg" if n > 399_990 else n % 9
+            file.write(json.dumps({"size": size, "about": "a row among very many rows", "y": n}) + "\n")
+    whole: Any = stoker.data.jsonl(path, "y", lenient=True, cache=False)
+    assert (whole.rows, kinds(whole)["size"]) == (400_000, "number")
+    assert whole.features["size"].missing == 0
