@@ -14,6 +14,7 @@ from stoker.records import Record
 from tests.support import last_record, run, run_stoker, write_program
 
 pytestmark = pytest.mark.tensorflow
+_RUNS = 5
 
 PIPELINE = """
 import tensorflow as tf
@@ -108,9 +109,14 @@ print(last.numpy())
 @pytest.mark.slow
 def test_the_doctor_and_the_tuner_tell_one_story(tmp_path: Path) -> None:
     write_program(tmp_path, STARVED)
-    record = run_stoker(tmp_path, "train.py").record
-    assert record is not None
-    (finding,) = [one for one in record["findings"] if one["kind"] == "map-without-parallel-calls"]
+    # On a busy machine a step may wait for a processor rather than for its input, which is no finding.
+    for _ in range(_RUNS):
+        record = run_stoker(tmp_path, "train.py").record
+        assert record is not None
+        starved = [one for one in record["findings"] if one["kind"] == "map-without-parallel-calls"]
+        if starved:
+            break
+    (finding,) = starved
     command = finding["detail"]["tuner"]["command"]
     assert command == "stoker tune train.py:make_dataset"
     # Whatever the tuner finds, also that it leaves the map alone, replaces the price that the doctor modelled.

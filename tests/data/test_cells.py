@@ -26,6 +26,9 @@ from stoker.data.cells import BadCellError, CellReading
         (CellReading("number", decimal=",", thousands="."), "1.234,5", 1234.5),
         (CellReading("number", decimal=",", thousands=" "), "1\u202f234,5", 1234.5),
         (CellReading("number", affix="eur"), "EUR 12", 12),
+        (CellReading("number", affix="eur"), "12 €", 12),
+        (CellReading("number", affix="$"), "USD 12", 12),
+        (CellReading("number", affix="m²"), "12 qm", 12),
         (CellReading("number", affix="m2"), "ca. 46 m²", 46),
         (CellReading("number"), "~12", 12),
         (CellReading("number", thousands="'", affix="chf"), "CHF 1'250.-", 1250),
@@ -94,11 +97,15 @@ def test_other_texts_are_no_dates(text: str) -> None:
         (["1'000", "2'500'000"], "number, an apostrophe between thousands"),
         (["3 kg", "4 kg", "5"], "number, 'kg' taken off"),
         (["46.5 m2", "47 m²", "ca. 46 m2"], "number, 'm2' taken off"),
-        (["305000", "CHF 305'000.-", "12.-"], "number, 'chf' taken off, an apostrophe between thousands"),
+        (["305000", "CHF 305'000.-", "12.-"], "number, 'CHF' taken off, an apostrophe between thousands"),
         (["€565K", "€110.5M", "€0"], "number, '€' taken off, 'k' times 1,000, 'm' times 1,000,000"),
         (["5k", "800", "1.2k"], "number, 'k' times 1,000"),
         (["5k", "12k"], "number, 'k' taken off"),
-        (["300 K", "301K", "302"], "number, 'k' taken off"),
+        (["300 K", "301K", "302"], "number, 'K' taken off"),
+        (["-3 °C", "4.5°C", "7 °c"], "number, '°C' taken off"),
+        (["47 m²", "48 m²", "46 m2", "45 qm", "44 sqm"], "number, 'm²' taken off"),
+        (["5 EUR", "6 EUR", "7 €", "€8", "9"], "number, 'EUR' taken off"),
+        (["$5", "USD 6", "7 $"], "number, '$' taken off"),
         (["13/04/2026", "02/04/2026"], "date, day/month/year"),
         (["04/13/2026", "04/02/2026"], "date, month/day/year"),
         (["04/03/2026", "05/02/2026"], "date, day/month/year (it could be month/day/year)"),
@@ -109,8 +116,13 @@ def test_other_texts_are_no_dates(text: str) -> None:
         ),
         (
             ["1 kg", "2 kg", "3 kg", "4000 g"],
-            "75 % of its cells are numbers in kg, others are in g, such as '4000 g': convert them to one unit",
+            "its numbers have different units: 30 in kg, 10 in g",
         ),
+        (
+            ["5 EUR", "€6", "7 CHF", "8 CHF", "9", "unknown price"],
+            "its numbers have different units: 20 in EUR, 20 in CHF, 10 without one",
+        ),
+        (["12", "12a", "12b", "3c"], "50 % of its cells are numbers, others are not, such as '12b'"),
         (["red", "green"], None),
         (["A12", "B7"], None),
         (["12 Main St", "7 Elm Rd"], None),
@@ -122,3 +134,15 @@ def test_other_texts_are_no_dates(text: str) -> None:
 def test_how_cells_are_written_is_guessed(texts: list[str], how: str | None) -> None:
     found = guess_reading(dict.fromkeys(texts, 10))
     assert (found and found.how) == how
+
+
+def test_the_most_frequent_misfits_are_named() -> None:
+    prices = {f"{n} EUR": 1 for n in range(60)} | {f"{n} CHF": 1 for n in range(40)} | {"unbekannt": 3}
+    found = guess_reading(prices)
+    assert found
+    assert found.reading is None
+    assert found.how == "its numbers have different units: 60 in EUR, 40 in CHF"
+    mixed = {str(n): 1 for n in range(60)} | {"5 kg": 1, "on request": 30, "sold": 3}
+    found = guess_reading(mixed)
+    assert found
+    assert found.how == "65 % of its cells are numbers, others are not, such as 'on request'"

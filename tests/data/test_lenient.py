@@ -205,3 +205,52 @@ def test_texts_of_other_formats_are_read_too(tmp_path: Path) -> None:
     assert kinds(stoker.data.jsonl(tmp_path / "a.jsonl", "y", lenient=True, cache=False)) == {
         "size": "number"
     }
+
+
+@pytest.mark.parametrize("title", ["Sales 2025,,,,", "Sales,2025,,,", "Sales 2025,,,,\n,,,,", "Sales 2025"])
+@pytest.mark.parametrize("header", ["id,city,area,rent,", ",city,area,rent,x", "id,,area,rent,"])
+def test_columns_without_a_name_do_not_hide_the_header(title: str, header: str, tmp_path: Path) -> None:
+    rows = [f"A{n},{('Bern', 'Rom')[n % 2]},{n}.5,{n}," for n in range(60)]
+    names = [name for name in dict.fromkeys(header.split(",")) if name != "rent"]
+    for text in (title, title.replace(",", ";")):
+        sep = ";" if ";" in text else ","
+        path = lines(tmp_path / "x.csv", text, *(row.replace(",", sep) for row in (header, *rows)))
+        whole = read(path, "rent")
+        assert (whole.rows, sorted(whole.features)) == (60, sorted(names))
+
+
+def test_a_table_whose_first_rows_are_nearly_empty_keeps_them(tmp_path: Path) -> None:
+    # No title: the columns have no names but one.
+    rows = [f"A{n},{n % 3},{n}.5,{n % 7 or ''}" for n in range(60)]
+    assert read(lines(tmp_path / "x.csv", "id,,,y", *rows), "y").rows == 60 - 9
+
+
+def test_json_with_numbers_and_texts_in_a_column_is_read_as_text(tmp_path: Path) -> None:
+    when = [45_000 + n if n % 3 else f"2023-03-{1 + n % 28:02}" for n in range(60)]
+    sizes: list[Any] = [n + 0.5 if n % 2 else f"{n} m2" for n in range(60)]
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps({"when": a, "size": b, "tag": n % 2 or "x", "y": n}) + "\n"
+            for n, (a, b) in enumerate(zip(when, sizes, strict=True))
+        )
+    )
+    whole: Any = stoker.data.jsonl(path, "y", lenient=True, cache=False)
+    assert kinds(whole) == {"when": "date", "size": "number", "tag": "category"}
+    assert whole.rows == 60
+    assert whole.features["size"].missing == 0
+    some: Any = stoker.data.jsonl(path, "y", columns=["size"], lenient=True, cache=False)
+    assert kinds(some) == {"size": "number"}
+    with pytest.raises(ArgumentError, match="or read it as text with lenient=True"):
+        stoker.data.jsonl(path, "y", cache=False)
+
+
+def test_a_text_late_in_a_json_column_of_numbers_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with path.open("w") as file:
+        for n in range(400_000):
+            size: Any = f"{n % 9} kg" if n > 399_990 else n % 9
+            file.write(json.dumps({"size": size, "about": "a row among very many rows", "y": n}) + "\n")
+    whole: Any = stoker.data.jsonl(path, "y", lenient=True, cache=False)
+    assert (whole.rows, kinds(whole)["size"]) == (400_000, "number")
+    assert whole.features["size"].missing == 0

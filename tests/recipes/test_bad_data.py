@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import urllib.request
 import warnings
 from collections.abc import Callable
@@ -55,13 +56,16 @@ def _lines(text: str, count: int = 60) -> Callable[[Path], None]:
         (_lines(",{half}"), "no column to learn"),
         (_lines("1,{half}"), "no column to learn"),
         (_lines("{n}.5,{half}", 10), "10 rows"),
-        (_lines("{n}.5,name {n}"), "different values"),
+        (
+            _lines("{n}.5,name {n}"),
+            "target 'y' has 60 different values in 60 rows, too many for classes, as each needs two rows",
+        ),
         (
             lambda path: path.write_text(
                 "a,y\n" + "".join(f"{n}.5,{n if n % 4 else 'on request'}\n" for n in range(60))
             ),
             "75 % of its cells are numbers, others are not, such as 'on request'; "
-            "correct those cells, or, to leave their rows out, read it with --types y=number",
+            "to leave their rows out, read it with --types y=number",
         ),
         (_wide, "10,001 columns"),
         (lambda path: path.write_bytes(bytes(range(256)) * 200), "is not utf8 text"),
@@ -190,7 +194,7 @@ def test_one_class_that_is_spelled_in_two_ways_is_told(told: Callable[[list[str]
     said = told(["x,y", *(f"{n * 7 % 31}.5,{('Y', 'n', 'y')[n % 3]}" for n in range(60))])
     assert "classes 'Y' and 'y' differ only in case or spaces" in said
     said = told(["x,y", *(f"{n * 7 % 31}.5,{('Yes', 'No ', 'yes')[n % 3]}" for n in range(60))])
-    assert "the target; 'yes' read as 'Yes', spaces around 20 cells removed" in said
+    assert "the target: 2 classes, Yes 40, No 20; 'yes' read as 'Yes', spaces around 20 cells removed" in said
     assert "differ only" not in said
 
 
@@ -482,3 +486,26 @@ def test_texts_among_numbers_are_taken_as_missing_if_asked(
     assert "take them as missing with --missing '?,n.a.'" in message
     assert main([*asked, "--missing", "?,n.a."]) == 0
     assert "missing=('?', 'n.a.')" in (tmp_path / "mine.py").read_text().replace('"', "'")
+
+
+def test_a_remedy_can_be_pasted_in_a_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{n}.5,{n if n % 4 else 'on request'}\n" for n in range(60))
+    for name in ("net rent (€)", "owner's rent"):
+        (tmp_path / "data.csv").write_text(f"a,{name}\n{rows}")
+        assert main(["train", "table", "data.csv", "--target", name]) == 2
+        error = capsys.readouterr().err
+        assert error.endswith(f"read it with --types {shlex.quote(f'{name}=number')}\n")
+        asked = shlex.split(error.partition("read it with ")[2])
+        assert (
+            main(["train", "table", "data.csv", "--target", name, *asked, "--eject", "a.py", "--force"]) == 0
+        )
+
+
+def test_prices_in_two_currencies_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells = [f"{n} {('EUR', '€', 'CHF')[n % 3]}" if n % 30 else "unknown price" for n in range(90)]
+    (tmp_path / "data.csv").write_text("a,y\n" + "".join(f"{n % 7}.5,{one}\n" for n, one in enumerate(cells)))
+    assert main(["train", "table", "data.csv", "--target", "y"]) == 2
+    said = (
+        "as each needs two rows: its numbers have different units: 57 in €, 30 in CHF; convert them to one\n"
+    )
+    assert said in capsys.readouterr().err

@@ -91,7 +91,7 @@ def test_what_is_left_out_is_said(name: str, tmp_path: Path, capsys: pytest.Capt
             "serial    left out",
             "mail      left out",
         ],
-        "the_header_again_and_again": ["2 rows left out: the header again (row 41, 82)"],
+        "the_header_again_and_again": ["2 rows left out: the header again (rows 41, 82)"],
         "a_class_with_a_typo": ["class 'chaep' has 1 row", "1 row without a value in 'class' left out"],
     }[name]
     for line in wanted:

@@ -37,7 +37,10 @@ def model(loss: Any = "sparse_categorical_crossentropy", outputs: int = 3) -> An
         (tf.data.Dataset.from_tensor_slices((X, Y + 1)).batch(8), None, "labels run from 1 to 3"),
         (X[:, :3], Y, r"a row of x has the shape \(3,\), and the model takes \(4,\)"),
         (X.astype(object), Y, "x holds object, such as .*, and the model takes float32"),
-        (X.astype(str), Y, "x holds str.*, such as .*, and the model takes float32"),
+        (X.astype(str), Y, "x holds text, such as '[-0-9.]+', and the model takes float32"),
+        (X, list(np.where(Y > 0, "yes", "no")), r"y is a list of values: give np.array\(y\)"),
+        (list(X[:, 0].astype(str)), Y, r"x is a list of values: give np.array\(x\)"),
+        (list(X[:, 0]), Y, r"x is a list of values: give np.array\(x\)"),
         (X.tolist(), Y.tolist(), r"x is a list of values: give np.array\(x\); y is a list of values"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +27,9 @@ _ARGUMENT = re.compile(r"""(?<![^\s(])(\w+)=('[^']*'|"[^"]*"|\[\.\.\.\]|-?[\w.]+
 _QUOTED = r"'([^']*)'"
 _LIST = re.compile(r"missing=\[('[^\]]*')\]")
 _ASKED_BY = re.compile(r"(\w+)( or \w+)?: (there is no column|.* holds text|.* different values)")
-_TYPES = re.compile(r"read (?:it|the column) with types=\{'(?P<column>.*?)': '(?P<kind>\w+)'\}.*")
+_TYPES = re.compile(
+    r"read (?:it|the column) with types=\{(?P<quote>['\"])(?P<column>.*?)(?P=quote): '(?P<kind>\w+)'\}.*"
+)
 
 
 @contextmanager
@@ -67,7 +70,8 @@ def respell(message: str, args: argparse.Namespace) -> str:
 
     def advise_on_types(found: re.Match[str]) -> str:
         if "types" in options:
-            return f"read it with --types {found['column']}={found['kind']}"
+            kind = f"{found['column']}={found['kind']}"
+            return f"read it with --types {shlex.quote(kind)}"
         # No option gives the kind of a column, and the target cannot be left out.
         if "columns" not in options or found["column"] == options.get("target"):
             return "leave those rows out"

@@ -8,10 +8,21 @@ from dataclasses import dataclass
 
 from stoker.data.cell_dates import day_order, has_time, is_two_numbers, read_date
 from stoker.data.cell_times import read_time
-from stoker.data.cells import TIME, USUAL_GAPS, CellReading, WrittenNumber, number_form, split_number
+from stoker.data.cells import (
+    CURRENCIES,
+    TIME,
+    USUAL_GAPS,
+    CellReading,
+    WrittenNumber,
+    number_form,
+    split_number,
+    unit_of,
+)
 
 # The share of a column's cells that must agree, and the share from which the column deserves a note if they do not.
 ENOUGH, _MANY = 0.9, 0.5
+# Units with this share of the cells are no slips; how many units a message names.
+_FREQUENT, _UNITS_SHOWN = 0.05, 4
 # How many different texts are tried first; most columns of words are recognised by then.
 _FIRST = 200
 # Decimal and thousands signs. Of those that fit equally well, the first is taken.
@@ -71,7 +82,7 @@ def guess_reading(
     found, fits = best
     if asked is not None or fits >= ENOUGH * total:
         return found
-    return _explain_mixture(found, fits, filled) if fits >= _MANY * total else None
+    return _explain_mixture(found, fits, filled)
 
 
 def _is_promising(texts: list[str]) -> bool:
@@ -97,11 +108,15 @@ def _as_numbers(filled: Mapping[str, int], decimal_comma: bool) -> tuple[Guess, 
         found.affix for found in written.values() if found.affix
     )
     affix_of = {text: found.affix if scaled else found.whole_affix for text, found in written.items()}
-    affixes: Counter[str] = Counter()
+    units: Counter[str] = Counter()
+    spellings: Counter[tuple[str, str]] = Counter()
     for text, found_affix in affix_of.items():
-        affixes[found_affix] += filled[text] if found_affix else 0
-    affix = affixes.most_common(1)[0][0]
-    usable = {text: found.digits for text, found in written.items() if affix_of[text] in ("", affix)}
+        if found_affix:
+            units[unit_of(found_affix)] += filled[text]
+            spellings[unit_of(found_affix), found_affix] += filled[text]
+    unit = max(units, key=units.__getitem__, default="")
+    affix = max((one for one in spellings if one[0] == unit), key=spellings.__getitem__, default=("", ""))[1]
+    usable = {text: found.digits for text, found in written.items() if unit_of(affix_of[text]) in ("", unit)}
     best: tuple[int, str, str] = (-1, "", "")
     for decimal, thousands in _COMMA_SIGNS if decimal_comma else _SIGNS:
         form = number_form(decimal, thousands)
@@ -109,7 +124,7 @@ def _as_numbers(filled: Mapping[str, int], decimal_comma: bool) -> tuple[Guess, 
         if fits > best[0]:
             best = fits, decimal, thousands
     fits, decimal, thousands = best
-    taken_off = [f"{affix!r} taken off"] if affix else []
+    taken_off = [f"{_show_unit(unit, filled, scaled)!r} taken off"] if affix else []
     taken_off += [f"{_NAMES[thousands]} between thousands"] if thousands else []
     taken_off += [_name_scales(written.values())] if scaled else []
     has_comma = decimal == "," and any("," in digits for digits in usable.values())
@@ -117,6 +132,16 @@ def _as_numbers(filled: Mapping[str, int], decimal_comma: bool) -> tuple[Guess, 
     return Guess(
         CellReading("number", decimal, thousands, affix, scaled), ", ".join(["number", *taken_off])
     ), fits
+
+
+def _show_unit(unit: str, filled: Mapping[str, int], scaled: bool) -> str:
+    """Return a unit as the file writes it most often."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for text, count in filled.items():
+        found = split_number(text)
+        if found is not None and unit_of(found.affix if scaled else found.whole_affix) == unit:
+            counts["" if scaled else found.scale, found.written] += count
+    return "".join(counts.most_common(1)[0][0])
 
 
 def _name_scales(written: Iterable[WrittenNumber]) -> str:
@@ -148,19 +173,49 @@ def _as_times(filled: Mapping[str, int]) -> tuple[Guess, int] | None:
 
 
 def _explain_mixture(found: Guess, fits: int, filled: Mapping[str, int]) -> Guess | None:
-    if found.reading is None:
+    """Explain why a column is words although many of its cells are not, by the most frequent misfits."""
+    if found.reading is None or len(filled) <= 2:
         return None
-    other = next((text for text in filled if not _is_read(found.reading, text)), None)
-    if other is None or len(filled) <= 2:
+    total = sum(filled.values())
+    odd = {text: count for text, count in filled.items() if not _is_read(found.reading, text)}
+    misread = sum(count for text, count in odd.items() if split_number(text) is not None)
+    is_number = found.reading.kind == "number" and found.reading.affix != TIME
+    if is_number and 2 * misread >= sum(odd.values()) and (units := _count_units(filled, fits)):
+        return Guess(None, f"its numbers have different units: {units}")
+    if not odd or fits < _MANY * total:
         return None
     what = "times" if found.reading.affix == TIME else "dates" if found.reading.kind == "date" else "numbers"
-    share = 100 * fits / sum(filled.values())
-    shown = f"such as {_shorten(other)!r}"
-    written = split_number(other)
-    if what == "numbers" and written is not None and written.affix not in ("", found.reading.affix):
-        units = f"numbers in {found.reading.affix}, others are in {written.affix}"
-        return Guess(None, f"{share:.0f} % of its cells are {units}, {shown}: convert them to one unit")
-    return Guess(None, f"{share:.0f} % of its cells are {what}, others are not, {shown}")
+    example = max(odd, key=odd.__getitem__)
+    return Guess(
+        None,
+        f"{100 * fits / total:.0f} % of its cells are {what}, others are not, such as {_shorten(example)!r}",
+    )
+
+
+def _count_units(filled: Mapping[str, int], fits: int) -> str:
+    """Say how many numbers have which unit; nothing if it seems that they are no units, as in 1st, 2nd and 3rd."""
+    counts: Counter[str] = Counter()
+    plain = 0
+    for text, count in filled.items():
+        found = split_number(text)
+        if found is not None and found.whole_affix:
+            counts[unit_of(found.whole_affix)] += count
+        elif found is not None:
+            plain += count
+    total = sum(filled.values())
+    frequent = [unit for unit, count in counts.items() if count >= _FREQUENT * total]
+    # House numbers have single letters.
+    are_units = any(len(unit) > 1 for unit in frequent) and fits >= _MANY * total
+    are_units = are_units or CURRENCIES.issuperset(frequent)
+    if plain + counts.total() < _MANY * total or len(frequent) < 2 or not are_units:
+        return ""
+    shown = [
+        f"{count:,} in {_show_unit(unit, filled, False)}" for unit, count in counts.most_common(_UNITS_SHOWN)
+    ]
+    rest = counts.total() - sum(count for _, count in counts.most_common(_UNITS_SHOWN))
+    shown += [f"{rest:,} in others"] if rest else []
+    shown += [f"{plain:,} without one"] if plain else []
+    return ", ".join(shown)
 
 
 def _shorten(text: str) -> str:

@@ -35,7 +35,8 @@ _TRUTHS: Final = {
 _PLAIN = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _INFINITE = re.compile(r"(?i)[-+]?inf(?:inity)?")
 # Typographic signs, and the signs of a keyboard that replace them.
-_SIGNS = str.maketrans("\u2212\u00a0\u202f\u2009\u2019\u00b2\u00b3", "-   '23", "\ufeff")
+_SIGNS = str.maketrans("\u2212\u00a0\u202f\u2009\u2019", "-   '", "\ufeff")
+_POWERS = str.maketrans("\u00b2\u00b3", "23")
 # Words that say that a number is not exact: `ca. 46 m2`.
 _ROUGHLY = re.compile(
     r"(?:(?:ca|circa|c|approx|etwa|env)\b\.?|[~≈])\s*(?=[^\W_]{0,3}\s*[\d$€£¥])", re.IGNORECASE
@@ -65,8 +66,19 @@ _SCALES: Final = {
 # Codes and signs of currencies, which may stand before a number. With any other text before it, a cell is a name, such
 # as A12.
 CURRENCIES: Final = frozenset((*"$€£¥₹₽₩₺₴₿฿", *_CURRENCY_CODES.split()))
-
-
+# Ways to write the same unit, in lower case. Signs that several currencies share, such as `kr`, are not here.
+_SAME_UNITS: Final = {
+    other: unit
+    for unit, *others in (
+        ("€", "eur", "euro", "euros"),
+        ("$", "usd", "us$"),
+        ("£", "gbp"),
+        ("¥", "jpy"),
+        ("m2", "qm", "sqm", "sq m", "sq.m"),
+        ("m3", "cbm"),
+    )
+    for other in others
+}
 # Stands in place of a unit for columns of times; it can never be the text after a number.
 TIME: Final = ":"
 
@@ -83,15 +95,20 @@ class WrittenNumber:
         digits: the digits, with decimal and thousands signs.
         negative: whether it has a minus sign or is in parentheses.
         power: the power of ten, such as "e-3".
-        affix: the currency or unit around it, in lower case.
+        written: the currency or unit around it.
         scale: the letter or word for thousands or millions, in lower case: the "k" of 305k.
     """
 
     digits: str
     negative: bool
     power: str
-    affix: str
+    written: str
     scale: str = ""
+
+    @property
+    def affix(self) -> str:
+        """The currency or unit in lower case."""
+        return self.written.translate(_POWERS).lower()
 
     @property
     def whole_affix(self) -> str:
@@ -112,14 +129,20 @@ def split_number(text: str) -> WrittenNumber | None:
     if found is None:
         return None
     first, before, second, digits, power, after = found.groups()
-    before, after = before.rstrip(".").lower(), after.strip()
-    if (first and second) or (before and before not in CURRENCIES):
+    before, after = before.rstrip("."), after.strip()
+    if (first and second) or (before and before.lower() not in CURRENCIES):
         return None
     after, scale = _take_scale(digits, after)
     if after and (_SUFFIX.fullmatch(after) is None or (before and after.lower() not in CURRENCIES)):
         return None
     negative = "-" in (first, second) or in_brackets
-    return WrittenNumber(digits.strip(), negative, power or "", before or after.rstrip(".").lower(), scale)
+    return WrittenNumber(digits.strip(), negative, power or "", before or after.rstrip("."), scale)
+
+
+def unit_of(affix: str) -> str:
+    """Return the unit that an affix, in lower case, stands for: `eur` and `€` are one."""
+    plain = affix.translate(_SIGNS).translate(_POWERS)
+    return _SAME_UNITS.get(plain, plain)
 
 
 def _take_scale(digits: str, after: str) -> tuple[str, str]:
@@ -212,7 +235,7 @@ class CellReading:
         if found is None:
             return None
         affix = found.affix if self.scaled else found.whole_affix
-        if affix and affix != self.affix.translate(_SIGNS):
+        if affix and unit_of(affix) != unit_of(self.affix):
             return None
         if number_form(self.decimal, self.thousands).fullmatch(found.digits) is None:
             return None

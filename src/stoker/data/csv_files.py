@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 
 from stoker.data.columns import GUESS, Column, Restart, Widen, check_different, from_arrow
 from stoker.data.csv_layout import guess_separator, is_separator_line
-from stoker.data.csv_repair import EvenRows, ends_in_footer, find_encoding, find_ragged, read_rows
+from stoker.data.csv_repair import EvenRows, find_encoding, find_ragged, find_totals, read_end, read_rows
 from stoker.data.csv_returns import WithStandIns, find_stand_in, restore
 from stoker.data.csv_rows import HIDDEN, CsvRepairs
 from stoker.data.ingest import BLOCK, FileSource
@@ -81,6 +81,8 @@ class CsvFiles(FileSource):
         self._lenient = lenient
         # The repairs, by file, of files with uneven rows.
         self._repairs: dict[Path, CsvRepairs] = {}
+        # Files that were searched for totals from end to end.
+        self._searched: set[Path] = set()
         self._notes: list[str] = []
 
     def columns(self) -> list[Column]:
@@ -110,7 +112,7 @@ class CsvFiles(FileSource):
         return [self._column(path, name, sample.column(name), texts) for name in names]
 
     def _needs_repair(self, path: Path, sample: pa.RecordBatch) -> bool:
-        """Return whether columns share a name, the header is repeated, or totals come at the end."""
+        """Return whether columns share a name, the header is repeated, or the table has totals."""
         if path in self._repairs:
             return False
         names = sample.schema.names
@@ -122,8 +124,10 @@ class CsvFiles(FileSource):
         repeats = [name for name in texts if name in sample.column(name).unique().to_pylist()]
         if len(repeats) > 1 or (repeats and len(names) == 1):
             return True
-        packed = path.name.lower().endswith(PACKED)
-        return len(names) > 1 and not packed and ends_in_footer(path, self._separator, self._encoding)
+        if len(names) == 1:
+            return False
+        with self._bytes(path) as stream:
+            return find_totals(stream, self._separator, read_end(path, self._encoding))
 
     def about_files(self) -> dict[str, Any]:
         """Return in words what was found out about the files and done to their rows, and whether rows were uneven."""
@@ -230,6 +234,17 @@ class CsvFiles(FileSource):
             with self._explain_errors(path, columns), self._open(path, options) as reader:
                 for block in reader:
                     yield self._restore(path, block)
+            self._look_for_totals(path)
+
+    def _look_for_totals(self, path: Path) -> None:
+        """Read the file again without its totals, if it has any that were not found at its beginning or end."""
+        if not self._lenient or self._one_column or path in self._repairs or path in self._searched:
+            return
+        self._searched.add(path)
+        with self._bytes(path) as stream:
+            if find_totals(stream, self._separator):
+                self._repairs[path] = CsvRepairs()
+                raise Restart
 
     def _open(
         self, path: Path, options: pacsv.ConvertOptions, block: int = BLOCK

@@ -74,6 +74,6 @@ def is_separator_line(text: str) -> bool:
 
 
 def _are_names(row: list[str]) -> bool:
-    """Return whether the cells of a row could be names of columns: all different, and no numbers."""
-    cells = [cell.strip() for cell in row]
-    return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[-+]?[\d.,]*", cell) for cell in cells)
+    """Return whether the cells of a row could be names of columns: all different, and no numbers; some may be empty."""
+    cells = [text for cell in row if (text := cell.strip())]
+    return len(set(cells)) == len(cells) and not any(re.fullmatch(r"[-+]?[\d.,]+", cell) for cell in cells)

@@ -16,10 +16,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from stoker.data.csv_rows import CsvRepairs, even_out_rows, is_footer
+from stoker.data.csv_layout import LOOKED_AT, find_header
+from stoker.data.csv_rows import CsvRepairs, even_out_rows, find_footers
+from stoker.data.csv_totals import SUM_LINE, SUM_PIECES, TableShape
+from stoker.data.paths import PACKED
 from stoker.errors import ArgumentError
 
-_CHUNK, _TAIL = 1 << 16, 1 << 12
+_CHUNK, _SCANNED, _TAIL = 1 << 16, 1 << 20, 1 << 12
 _CODES = ("utf-8", "cp1252", "latin-1")
 
 
@@ -119,13 +122,53 @@ def _is_text(path: Path, code: str) -> bool:
     return True
 
 
-def ends_in_footer(path: Path, separator: str, encoding: str) -> bool:
-    """Return whether the last line of a file is a total or a note."""
+def find_totals(stream: pa.NativeFile, separator: str, end: bytes | None = None) -> bool:
+    """Return whether a table has totals among its rows, or totals or notes at its end.
+
+    Args:
+        stream: the table in UTF-8.
+        separator: the separator of its fields.
+        end: the last bytes of the file; without them, the stream is read to its end.
+    """
+    chunk = stream.read(_SCANNED)
+    first = _parse(chunk, separator)[:LOOKED_AT]
+    if not first:
+        return False
+    above = find_header(first)
+    shape = TableShape.of(first[above + 1 :], len(first[above]))
+    rest = b""
+    while chunk:
+        text = rest + chunk
+        last, cut = text[-_TAIL:], max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+        if _has_total(text[:cut], separator, shape):
+            return True
+        rest, chunk = text[cut:], stream.read(_SCANNED) if end is None else b""
+    if end is None and _has_total(rest, separator, shape):
+        return True
+    # The first line may have been cut.
+    rows = _parse(last if end is None else end, separator)[1:]
+    return find_footers([(row, None) for row in rows], shape) < len(rows)
+
+
+def read_end(path: Path, encoding: str) -> bytes:
+    """Return the last bytes of a file in UTF-8; none if that takes reading all of it."""
+    if encoding == "utf-16" or path.name.lower().endswith(PACKED):
+        return b""
     with path.open("rb") as file:
         size = file.seek(0, io.SEEK_END)
         file.seek(max(0, size - _TAIL))
-        tail = file.read().decode(encoding if encoding != "utf-16" else "utf-8", "replace")
+        return file.read().decode(encoding, "replace").encode()
+
+
+def _has_total(text: bytes, separator: str, shape: TableShape) -> bool:
+    lower = text.lower()
+    if not any(piece in lower for piece in SUM_PIECES):
+        return False
+    lines = (found[0] for found in SUM_LINE.finditer(text.decode("utf-8", "replace")))
+    return any(shape.is_total(row) for row in csv.reader(lines, delimiter=separator))
+
+
+def _parse(text: bytes, separator: str) -> list[list[str]]:
+    lines = text.decode("utf-8", "replace").removeprefix("\ufeff").splitlines()
     # In a spreadsheet's file, empty rows consist of separators.
-    lines = [line for line in tail.splitlines() if line.strip(f' \t"{separator}')]
-    rows = list(csv.reader(lines[-2:], delimiter=separator))
-    return len(rows) == 2 and bool(rows[0]) and is_footer(rows[1], len(rows[0]))
+    return list(csv.reader((line for line in lines if line.strip(f' \t"{separator}')), delimiter=separator))

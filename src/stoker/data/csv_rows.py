@@ -1,4 +1,4 @@
-"""Decide which rows of a CSV file count: lines above the header, uneven rows, repeated headers, totals at the end.
+"""Decide which rows of a CSV file count: lines above the header, uneven rows, repeated headers, totals.
 
 Training, prediction and the server judge rows by these rules, so that all read a file in the same way.
 """
@@ -6,26 +6,19 @@ Training, prediction and the server judge rows by these rules, so that all read 
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from stoker.data.csv_layout import LOOKED_AT, find_header
+from stoker.data.csv_totals import TableShape, is_footer
 from stoker.units import quantity
 
 # How many rows at the end may be totals, and how many rows a report shows.
-_LAST, _SHOWN = 8, 3
-_TOTALS = (
-    r"(grand |sub)?totals?|totale|sum(me|a)?|somme|gesamt(summe)?|average|durchschnitt|mean|median|count"
-)
-_TOTAL = re.compile(rf"(?i)\W*({_TOTALS})\W*")
-_FOOTER = re.compile(
-    rf"(?i)\W*({_TOTALS}|sources?|notes?|generated|exported|created|copyright|end of|report|\(?\d+ rows?)\b.*",
-    re.DOTALL,
-)
+_LAST, _SHOWN = 20, 3
 FOOTER, EMPTY = "a total or a note at the end", "empty, at the end"
+TOTAL = "a total among the rows"
 AT_END = (FOOTER, EMPTY)
 # The prefix of the names of columns that are not read.
 HIDDEN = "\x1f"
@@ -55,8 +48,9 @@ class CsvRepairs:
         """Return the repairs in words, one per line; `fate` is what became of rows that do not count."""
         found = []
         for why, count in self.left_out.items():
-            rows = ", ".join(f"{row:,}" for row, of in self.shown if of == why)
-            found.append(f"{quantity(count, 'row')} {fate}: {why} (row {rows})")
+            shown = [f"{row:,}" for row, of in self.shown if of == why]
+            rows = f"row{'s' * (len(shown) > 1)} {', '.join(shown)}"
+            found.append(f"{quantity(count, 'row')} {fate}: {why} ({rows})")
         if self.filled:
             found.append(
                 f"{quantity(self.filled, 'row')} had fewer fields than the header: the rest count as missing"
@@ -90,16 +84,17 @@ def judge_rows(rows: Iterable[list[str]], repairs: CsvRepairs) -> Iterator[Judge
     width = len(header)
     yield _different_names(header, repairs), None
     plain = [cell.strip() for cell in header]
+    shape = TableShape.of(first[above + 1 :], width)
     # The last rows wait until it is known whether they are totals.
     last: list[tuple[int, list[str], str | None]] = []
     rest = itertools.chain(first[above + 1 :], (row for row in waiting if row))
     for number, row in enumerate(rest, 1):
-        last.append((number, row, _fault(row, width, plain)))
+        last.append((number, row, _fault(row, plain, shape)))
         if len(last) > _LAST:
             yield _judge(*last.pop(0), width, repairs)
-    end = _find_footers([(row, why) for _, row, why in last], width)
+    end = find_footers([(row, why) for _, row, why in last], shape)
     for place, (number, row, why) in enumerate(last):
-        if place >= end and why is None:
+        if place >= end and why in (None, TOTAL):
             why = FOOTER if _is_filled(row) else EMPTY
         yield _judge(number, row, why, width, repairs)
 
@@ -114,12 +109,12 @@ def fill_rows(rows: Iterable[list[str]]) -> Iterator[JudgedRow]:
     yield from ((row[:width] + [""] * (width - len(row)), None) for row in there)
 
 
-def _find_footers(last: list[JudgedRow], width: int) -> int:
+def find_footers(last: list[JudgedRow], shape: TableShape) -> int:
     """Return where the totals, notes and empty rows at the end begin."""
     end = len(last)
     for place in range(len(last) - 1, -1, -1):
         row, why = last[place]
-        if is_footer(row, width) or not _is_filled(row):
+        if is_footer(row, shape.width) or shape.is_note(row) or not _is_filled(row):
             end = place
         elif why is None:
             break
@@ -155,21 +150,13 @@ def make_hidden_name(name: str, number: int) -> str:
     return f"{HIDDEN}{name} {number + 1}"
 
 
-def _fault(row: list[str], width: int, header: list[str]) -> str | None:
+def _fault(row: list[str], header: list[str], shape: TableShape) -> str | None:
     """Return why a row is left out; None if it is not."""
+    width = len(header)
     if len(row) > width and any(cell.strip() for cell in row[width:]):
         return f"more fields than the {width} of the header"
     if len(row) == 1 and width > 2:
         return "a single field"
     if [cell.strip() for cell in row[:width]] == header:
         return "the header again"
-    return None
-
-
-def is_footer(row: list[str], width: int) -> bool:
-    """Return whether a row at the end of a file is a total or a note."""
-    there = [cell.strip() for cell in row if cell.strip()]
-    if not there:
-        return False
-    few = 2 * len(there) <= max(2, width) and _FOOTER.fullmatch(there[0]) is not None
-    return few or (len(there) < width and _TOTAL.fullmatch(there[0]) is not None)
+    return TOTAL if shape.is_total(row) else None

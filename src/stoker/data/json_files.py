@@ -6,15 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pajson
 
 from stoker.data.arrow_sources import conform_blocks, describe
-from stoker.data.columns import Column
+from stoker.data.columns import GUESS, Column, Restart, Widen
 from stoker.data.ingest import BLOCK, FileSource
-from stoker.data.misfits import refuse
+from stoker.data.json_texts import JsonWithTexts
+from stoker.data.misfits import refuse, widen
 from stoker.data.odd_cells import replace_missing
 from stoker.data.paths import explain_unreadable
 from stoker.errors import ArgumentError
@@ -32,20 +34,30 @@ class JsonLines(FileSource):
         paths: the files.
         chosen: whether the caller named the columns.
         missing: texts that stand for missing values.
+        lenient: read columns that hold both numbers and texts as text.
     """
 
-    def __init__(self, paths: list[Path], chosen: bool, missing: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, paths: list[Path], chosen: bool, missing: tuple[str, ...] = (), lenient: bool = False
+    ) -> None:
         super().__init__(paths, missing)
+        self._lenient = lenient
+        # The columns whose values are all read as text.
+        self._texts: set[str] = set()
         # A column that first appears late must not be lost silently, unless the caller chose the columns.
         self._strict = not chosen
 
     def _make_read_options(self) -> pajson.ReadOptions:
         return pajson.ReadOptions(block_size=max(BLOCK, self._least_block))
 
+    def _open(self, path: Path, options: pajson.ParseOptions | None = None) -> Iterator[pa.RecordBatch]:
+        source: Any = JsonWithTexts(pa.input_stream(str(path)), self._texts) if self._texts else str(path)
+        return iter(pajson.open_json(source, self._make_read_options(), options))
+
     def columns(self) -> list[Column]:
         path = self._first()
         try:
-            sample = next(iter(pajson.open_json(str(path), self._make_read_options())), None)
+            sample = next(self._open(path), None)
         except pa.ArrowInvalid as error:
             message = str(error).splitlines()[0]
             if "straddling object" in message:
@@ -56,9 +68,13 @@ class JsonLines(FileSource):
                 raise ArgumentError(f"{path} has no rows") from None
             if found := re.search(r"Column\(/(.*?)\) changed from (\S+) to (\S+) in row (\d+)", message):
                 name, before, after, row = found.groups()
+                if self._lenient:
+                    # A field of an object is named after it.
+                    self._texts.add(name.partition("/")[0])
+                    return self.columns()
                 raise ArgumentError(
                     f"{path}, row {int(row) + 1:,}: column {name} changes from {before} to {after}: "
-                    "make them the same type"
+                    "make them the same type, or read it as text with lenient=True"
                 ) from None
             raise _refuse_other_json(path, message) from None
         except OSError as error:
@@ -95,7 +111,7 @@ class JsonLines(FileSource):
             blocks: Iterator[pa.RecordBatch] | None = None
             while True:
                 try:
-                    blocks = blocks or iter(pajson.open_json(str(path), self._make_read_options(), options))
+                    blocks = blocks or self._open(path, options)
                     block = next(blocks, None)
                 except pa.ArrowInvalid as error:
                     raise self._explain(path, columns, str(error)) from None
@@ -117,13 +133,22 @@ class JsonLines(FileSource):
             column = next((c for c in columns if c.name == found.group(1)), None)
             if column is not None:
                 value, row = self._find_misfit(path, column)
-                return refuse(column, value, str(path), row)
+                return self._read_as_text(column, value) or refuse(column, value, str(path), row)
         if re.search(r"Failed (?:to convert|of conversion of) JSON to", message):
             for column in columns:
                 value, row = self._find_misfit(path, column)
                 if row is not None:
-                    return refuse(column, value, str(path), row)
+                    return self._read_as_text(column, value) or refuse(column, value, str(path), row)
         return _refuse_other_json(path, message.splitlines()[0])
+
+    def _read_as_text(self, column: Column, value: object) -> Exception | None:
+        """Read a column as text from now on because of a value that is of another type; None if it is read so."""
+        if not self._lenient or column.name in self._texts or widen(column, value) is not None:
+            return None
+        self._texts.add(column.name)
+        if column.kind in ("category", "text"):
+            return Restart()
+        return Widen(replace(column, reading=GUESS))
 
     def _find_misfit(self, path: Path, column: Column) -> tuple[object, int | None]:
         """Return the first value that does not fit, as Python reads it, and its row."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from stoker.data.array_types import Array
-from stoker.data.columns import Column, from_store, warn_caller
+from stoker.data.columns import EXACT, Column, from_store, warn_caller
 from stoker.data.statistics import places
 from stoker.data.store import Store
 from stoker.errors import ArgumentError
@@ -146,4 +146,7 @@ def _classes(store: Store, column: Column) -> tuple[list[ClassName], Array | lis
         raise ArgumentError(
             f"label: {column.name} has {len(found):,} different values, too many for classes: give label_mode='number'"
         )
+    if found.dtype.kind == "f" and np.array_equal(found, np.round(found)) and np.abs(found).max() <= EXACT:
+        # Whole numbers are floats if some cells are missing.
+        found = found.astype(np.int64)
     return found.tolist(), counts, None

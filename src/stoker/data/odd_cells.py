@@ -42,12 +42,12 @@ class OddCells:
 
     @property
     def are_few(self) -> bool:
-        """Whether the cells are a slip rather than a category."""
+        """Return whether the cells are a slip rather than a category."""
         return self.count <= _FEW * self.filled
 
     @property
     def look_like_gaps(self) -> bool:
-        """Whether the column is mostly numbers, with a few texts that repeat."""
+        """Return whether the column is mostly numbers, with a few texts that repeat."""
         return len(self.texts) <= _NAMED and 2 * self.count <= self.filled
 
     def refusal(self, where: str, column: str, kind: str, whole_file: bool = True) -> str:

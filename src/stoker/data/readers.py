@@ -158,6 +158,7 @@ def jsonl(
         found.files(paths, found.JSONL, cache_bytes),
         chosen=options.get("columns") is not None or options.get("lenient", False),
         missing=check_missing(options.get("missing")),
+        lenient=options.get("lenient", False),
     )
     return table(source, TableOptions(batch_size, shuffle, seed, validation_split, label=label, **options))
 

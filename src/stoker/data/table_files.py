@@ -44,7 +44,7 @@ def table_files(
         return kind, CsvFiles(chosen, sep, encoding, missing, lenient), chosen
     if kind == "parquet":
         return kind, ParquetFiles(chosen, missing), chosen
-    return kind, JsonLines(chosen, chosen=True, missing=missing), chosen
+    return kind, JsonLines(chosen, chosen=True, missing=missing, lenient=lenient), chosen
 
 
 def _warn_of_others(paths: found.Paths, kind: str, counted: dict[str, list[Path]]) -> None:

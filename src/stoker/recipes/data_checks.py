@@ -63,21 +63,38 @@ def check_classes(what: str, labels: Array, names: Sequence[ClassName] | None, w
         )
     values = np.unique(labels)
     if len(values) < 2:
-        only = values[0].item() if names is None else names[int(values[0])]
+        only = _name_class(values[0], names)
         raise ArgumentError(f"{what} is {only!r} in every row: there is nothing to learn")
-    if len(values) > MOST_CLASSES or len(values) > len(labels) / 2:
-        raise ArgumentError(
-            f"{what} has {len(values):,} different values in {len(labels):,} rows, too many for classes "
-            f"(at most {MOST_CLASSES:,}, and two rows for each){why}"
-        )
+    if len(values) > MOST_CLASSES:
+        rule = f"too many for classes (at most {MOST_CLASSES:,})"
+    elif len(values) > len(labels) / 2:
+        rule = "too many for classes, as each needs two rows"
+    else:
+        return
+    raise ArgumentError(f"{what} has {len(values):,} different values in {len(labels):,} rows, {rule}{why}")
+
+
+def count_classes(labels: Array, names: Sequence[ClassName] | None) -> list[tuple[ClassName, int]]:
+    """Return the classes and how many rows each has, the most frequent first."""
+    values, counts = np.unique(labels, return_counts=True)
+    found = [(_name_class(value, names), int(count)) for value, count in zip(values, counts, strict=True)]
+    return sorted(found, key=lambda one: -one[1])
 
 
 def report_odd_classes(labels: Array, names: Sequence[ClassName] | None) -> None:
     """Print which classes have very few rows, and which may be one class with two spellings."""
     values, counts = np.unique(labels, return_counts=True)
-    shown = [value.item() if names is None else names[int(value)] for value in values]
+    shown = [_name_class(value, names) for value in values]
     _report_few([(name, int(count)) for name, count in zip(shown, counts, strict=True) if count < _FEW])
     _report_alike([name for name in shown if isinstance(name, str)])
+
+
+def _name_class(value: np.generic, names: Sequence[ClassName] | None) -> ClassName:
+    """Return the name of a class: a number as it will be called, which is whole if it can be."""
+    if names is not None:
+        return names[int(value.item())]
+    number: ClassName = value.item()
+    return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
 def _report_few(few: list[tuple[ClassName, int]]) -> None:

@@ -30,6 +30,7 @@ from stoker.data.labels import ClassName
 from stoker.data.layer_names import any_column_names
 from stoker.doctor.report.page.data import make_portable
 from stoker.recipes.budget import Budget
+from stoker.recipes.data_checks import count_classes
 from stoker.recipes.ejecting import Settings
 from stoker.recipes.progress import Trained, say
 from stoker.recipes.reading import describe_reading
@@ -186,7 +187,12 @@ class Run:
             # Programs ejected by an older version have no list of what was left out.
             left_out = getattr(self.settings, "left_out", ())
             result["reading"] = describe_reading(
-                train.features, int(train.rows), self.settings.target, left_out, of="training rows"
+                train.features,
+                int(train.rows),
+                self.settings.target,
+                left_out,
+                of="training rows",
+                classes=[] if classes is None else count_classes(seen.labels, classes),
             )
         if isinstance(test.inputs, Mapping):
             result["importance"] = importance(

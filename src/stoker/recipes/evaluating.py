@@ -125,16 +125,27 @@ def _class_reader(labels: tuple[str, ...], reading: CellReading) -> LabelReader:
         if not text.strip():
             return None
         plain = truths.get(text.strip().lower(), text.strip())
-        return known.get(plain, numbers.get(_parse_number(plain), text))
+        if plain in known:
+            return known[plain]
+        return numbers.get(_parse_number(plain, reading), text)
 
     return read
 
 
-def _parse_number(text: str) -> float | None:
+def _parse_number(text: str, reading: CellReading | None = None) -> float | None:
     try:
         return float(text)
     except ValueError:
+        return None if reading is None or reading.kind == "category" else _read_number(text, reading)
+
+
+def _read_number(text: str, reading: CellReading) -> float | None:
+    """Return a number as the target's cells were read for training; None if it cannot be read."""
+    try:
+        value = reading.read(text)
+    except BadCellError:
         return None
+    return None if value is None else float(value)
 
 
 def _number_reader(reading: CellReading) -> LabelReader:
@@ -143,11 +154,7 @@ def _number_reader(reading: CellReading) -> LabelReader:
     def read(cell: object) -> float | None:
         if isinstance(cell, int | float):
             return float(cell) if cell == cell else None
-        try:
-            value = reading.read("" if cell is None else str(cell))
-        except BadCellError:
-            return None
-        return None if value is None else float(value)
+        return _read_number("" if cell is None else str(cell), reading)
 
     return read
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from stoker.data.features import Feature, Features
+from stoker.data.labels import ClassName
 from stoker.recipes.progress import say
 from stoker.units import quantity
 
@@ -15,6 +16,7 @@ _MOST_LISTED = 30
 _WIDEST = 28
 # How many words in several cases are named.
 _SHOWN = 3
+_CLASSES_SHOWN = 5
 # A category with more values than this, and with this many relative to its rows, deserves a remark.
 _MANY_VALUES, _MANY_FOR_ROWS = 100, 0.05
 
@@ -35,7 +37,12 @@ class TableReading(TypedDict):
 
 
 def describe_reading(
-    features: Features, rows: int, target: str, left_out: Sequence[tuple[str, str]], of: str = ""
+    features: Features,
+    rows: int,
+    target: str,
+    left_out: Sequence[tuple[str, str]],
+    of: str = "",
+    classes: Sequence[tuple[ClassName, int]] = (),
 ) -> TableReading:
     """Describe how everything was read.
 
@@ -45,6 +52,7 @@ def describe_reading(
         target: the column to predict.
         left_out: columns that are not learned from, and why.
         of: which rows these are, if not all of them: `training rows`.
+        classes: the classes of the target and how many rows each has, the most frequent first; none for numbers.
     """
     found = features.found
     gone = {name for name, _ in left_out}
@@ -53,8 +61,12 @@ def describe_reading(
     columns.append(
         {
             "column": target,
-            "read": how or "as it is",
-            "note": _join("the target", _describe_bad_cells(target, found), _describe_words(target, found)),
+            "read": "classes" if classes else how or "as it is",
+            "note": _join(
+                _describe_target(classes, of),
+                _describe_bad_cells(target, found),
+                _describe_words(target, found),
+            ),
         }
     )
     columns += [{"column": name, "read": "", "note": why} for name, why in left_out]
@@ -62,6 +74,14 @@ def describe_reading(
     if found.get("unlabelled"):
         notes.append(f"{quantity(found['unlabelled'], 'row')} without a value in {target!r} left out")
     return {"columns": columns, "notes": notes}
+
+
+def _describe_target(classes: Sequence[tuple[ClassName, int]], of: str) -> str:
+    if not classes:
+        return "the target"
+    shown = [f"{_shorten(str(name))} {count:,}" for name, count in classes[:_CLASSES_SHOWN]]
+    more = f" and {len(classes) - len(shown):,} more" if len(classes) > len(shown) else ""
+    return f"the target: {len(classes):,} classes{f' in the {of}' if of else ''}, {', '.join(shown)}{more}"
 
 
 def _describe(feature: Feature, rows: int, found: Mapping[str, Any], of: str) -> ColumnReading:

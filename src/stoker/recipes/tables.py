@@ -29,6 +29,7 @@ from stoker.recipes.data_checks import (
     check_classes,
     check_learnable_column,
     check_target,
+    count_classes,
     describe_values,
     explain_too_small,
     report_odd_classes,
@@ -216,7 +217,8 @@ def _choose(asked: Settings, task: str | None, given: bool) -> Settings:
     kept, left_out = _columns(asked, whole, rows, given)
     for name in kept:
         check_learnable_column(name, rows.inputs[name])
-    print_reading(describe_reading(whole.features, whole.rows, asked.target, left_out))
+    counted = count_classes(rows.labels, whole.class_names) if classes else []
+    print_reading(describe_reading(whole.features, whole.rows, asked.target, left_out, classes=counted))
     width = len(kept) + sum(min(33, len(whole.features[name].vocabulary or ())) for name in kept)
     balanced = classes and are_uneven(rows.labels)
     if classes:
@@ -260,7 +262,9 @@ def _explain_text(target: str, whole: Dataset) -> str:
     how = whole.features.found.get("how", {}).get(target)
     if how is None:
         return ""
-    return f": {how}; correct those cells, or, to leave their rows out, read it with types={{{target!r}: 'number'}}"
+    if "different units" in how:
+        return f": {how}; convert them to one"
+    return f": {how}; to leave their rows out, read it with types={{{target!r}: 'number'}}"
 
 
 def _has_classes(target: str, whole: Dataset, rows: Rows, task: str | None) -> bool:

@@ -47,6 +47,8 @@ class FitData:
         Raises:
             ArgumentError: Keras would raise as well, in the middle of the first step.
         """
+        if any(isinstance(one, list) and one and isinstance(one[0], np.generic) for one in (self.x, self.y)):
+            raise ArgumentError("; ".join(fault.line for fault in self._find_lists()))
         labels = _read_start(self.y)
         if labels is not None and _has_keras_loss(self.model):
             certain = [one.line for one in first_look.find_wrong_labels(self.model, labels)]
@@ -100,7 +102,7 @@ class FitData:
 
     def _find_lists(self) -> Iterator[Fault]:
         for name, one in (("x", self.x), ("y", self.y)):
-            if isinstance(one, list) and one and isinstance(one[0], list | int | float | str):
+            if isinstance(one, list) and one and isinstance(one[0], list | int | float | str | np.generic):
                 yield Fault(f"{name} is a list of values: give np.array({name})", True)
 
 
@@ -111,8 +113,11 @@ def _find_misfits(model: Model, name: str, values: Array) -> Iterator[Fault]:
         return
     shape = tuple(taken[0].shape)
     if values.dtype.kind in "OUS" and taken[0].dtype != "string":
+        first = values.reshape(-1)[0]
+        is_text = isinstance(first, str | bytes)
         yield Fault(
-            f"{name} holds {values.dtype.name}, such as {values.reshape(-1)[0]!r}, and the model takes "
+            f"{name} holds {'text' if is_text else values.dtype.name}, such as "
+            f"{(str(first) if isinstance(first, str) else first)!r}, and the model takes "
             f"{taken[0].dtype}: convert it, for example with {name}.astype('float32')",
             True,
         )
