@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 
 import keras
 import pytest
+import tensorflow as tf
 
 from stoker.doctor.memory.births import Births
-from stoker.doctor.memory.inventory import Inventory, refresh_names, take_inventory
+from stoker.doctor.memory.inventory import Holding, Inventory, refresh_names, take_inventory
 
 pytestmark = pytest.mark.tensorflow
 _LOOKS = 20
@@ -23,6 +25,18 @@ def test_a_layer_is_known_by_its_name() -> None:
     assert inventory.named["known_by_name"]() is model.layers[0]
     # It was off for the moment of the look.
     assert gc.isenabled()
+
+
+def test_a_tensor_counts_if_it_lived_to_the_end_of_the_window() -> None:
+    """The window is read while the program goes on; a short one has dropped its list of tensors by then."""
+    kept, dropped = tf.ones([256]), tf.ones([256])
+    held = Holding("/GPU:0", "other", 1024, "[256]", "float32", "kept")
+    gone = Holding("/GPU:0", "other", 1024, "[256]", "float32", "dropped")
+    inventory = Inventory(tensors=[(weakref.ref(kept), held), (weakref.ref(dropped), gone)])
+    del dropped
+    inventory.end_window()
+    del kept
+    assert inventory.holdings("/GPU:0") == [held]
 
 
 def test_a_tuple_that_another_thread_is_making_can_be_finished() -> None:

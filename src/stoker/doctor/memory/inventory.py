@@ -51,13 +51,20 @@ class Inventory:
     constants: list[Holding] = field(default_factory=list)
     # Tensors are checked again when the window is over: those that are gone do not count.
     tensors: list[tuple[weakref.ref[Tensor], Holding]] = field(default_factory=list)
+    living: list[Holding] | None = None
     graphs: list[weakref.ref[Graph]] = field(default_factory=list)
     # Layers and optimizers by name.
     named: dict[str, weakref.ref[Any]] = field(default_factory=dict)
 
+    def end_window(self) -> None:
+        """Note which tensors are still alive. The program goes on while the window is read, and may end."""
+        self.living = [holding for tensor, holding in self.tensors if tensor() is not None]
+
     def holdings(self, device: str) -> list[Holding]:
-        """Return what has lived on a device until now, the most certain first."""
-        living = [holding for tensor, holding in self.tensors if tensor() is not None]
+        """Return what lived on a device to the end of the window, or until now; the most certain first."""
+        if self.living is None:
+            self.end_window()
+        living = self.living or []
         return [held for held in (*self.variables, *living, *self.constants) if held.device == device]
 
 

@@ -50,6 +50,7 @@ def watch_call(call: Callable[[], object]) -> list[DeviceMemory]:
         session.start(folder, {})
         try:
             call()
+            inventory.end_window()
         finally:
             session.export_to_tb()
         file = next(Path(folder).rglob("*.xplane.pb"), None)

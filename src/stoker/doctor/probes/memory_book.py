@@ -114,12 +114,17 @@ class MemoryBookProbe(Probe):
         self, record: Callable[[Callable[[threading.Event], None]], bytes | None], is_first: bool
     ) -> None:
         inventory = take_inventory(self._births, self._has_keras)
+
+        def wait(interrupted: threading.Event) -> None:
+            self._wait(interrupted)
+            inventory.end_window()
+
         places = EagerPlaces(self.recorder.sites)
         marks = self._hooks.marks(places)
         for mark in marks:
             mark.put_in()
         try:
-            data = record(self._wait)
+            data = record(wait)
         finally:
             for mark in reversed(marks):
                 mark.take_out()
