@@ -40,10 +40,12 @@ def forecast(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_the_peak_is_the_counted_one(forecast: dict[str, Any]) -> None:
     runner = ProgramRunner(Target(str(PROGRAM), []))
-    counted = runner.measure(place_from_name("BATCH", str(PROGRAM), []), BATCH)
-    assert counted.rows == BATCH
+    place = place_from_name("BATCH", str(PROGRAM), [])
+    counted = [runner.measure(place, BATCH) for _ in range(3)]
+    assert {one.rows for one in counted} == {BATCH}
     # Two runs do not take the same pieces of memory in the same order.
-    assert forecast["peak_bytes"] == pytest.approx(counted.peak_bytes, rel=0.15)
+    peaks = [one.peak_bytes for one in counted]
+    assert 0.85 * min(peaks) <= forecast["peak_bytes"] <= 1.15 * max(peaks)
 
 
 def test_the_batch_is_the_one_that_training_reads(forecast: dict[str, Any]) -> None:

@@ -240,7 +240,8 @@ def test_a_signal_ends_it_the_same_way_and_the_ledger_is_kept(tmp_path: Path, se
     assert record["steps"] > 50
     with queries.open_reader(address.parse(f"sqlite:///{tmp_path / '.stoker' / 'stoker.db'}")) as reader:
         (row,) = reader.runs()
-        assert (row.id, row.state, row.exit_code) == (record["id"], "failed", 128 + sent)
+        state = "interrupted" if sent == signal.SIGINT else "failed"
+        assert (row.id, row.state, row.exit_code) == (record["id"], state, 128 + sent)
         assert reader.ledger(row.id) == record["accounts"]
         assert [one["kind"] for one in reader.findings(row.id)] == [one["kind"] for one in record["findings"]]
 
