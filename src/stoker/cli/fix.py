@@ -4,13 +4,14 @@
     stoker fix --unsafe --diff .     # show all repairs, change nothing
     stoker fix --unsafe --verify train.py --epochs 1    # run before and after, keep only what holds
 
-Exit code: 0 done, 1 a repair was undone because it did not hold, 2 usage or unreadable input, 130 if Ctrl-C ended
-`--verify`, which puts the files back.
+Exit code: 0 done, 1 a repair was undone because it did not hold, 2 usage or unreadable input. Ctrl-C and SIGTERM
+end `--verify` with 130 and 143, and the files are put back.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,8 @@ from stoker.doctor.fix.verify import Verdict
 from stoker.errors import RecordError, UsageError
 from stoker.printing import print_answer, print_note
 
-_INTERRUPTED = 130
+# The codes with which a shell reports what these signals have ended.
+_INTERRUPTED, _TERMINATED = 130, 143
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -120,10 +122,14 @@ def _say(change: FileChange) -> None:
 
 def _apply_verified(changes: list[FileChange], words: list[str], tolerance: float) -> int:
     try:
-        run_id, verdict = _compare_runs(changes, words, tolerance)
+        with verify.raise_when_terminated():
+            run_id, verdict = _compare_runs(changes, words, tolerance)
     except KeyboardInterrupt:
         print_note("\nstoker: interrupted; the files are as they were", prefix="")
         return _INTERRUPTED
+    except verify.Terminated:
+        print_note("terminated; the files are as they were")
+        return _TERMINATED
     kept = verdict.keep
     if verdict.same and verdict.of_steps:
         _keep_gain(run_id, changes, verdict.speedup)
@@ -148,9 +154,18 @@ def _compare_runs(changes: list[FileChange], words: list[str], tolerance: float)
     finally:
         # This also undoes the changes if the second run could not be made at all, or was interrupted.
         if not kept:
-            for change in changes:
-                change.undo()
+            _undo(changes)
     return before.run_id, verdict
+
+
+def _undo(changes: list[FileChange]) -> None:
+    """Put the files back; a signal waits until all are."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        for change in changes:
+            change.undo()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _keep_gain(run_id: str, changes: list[FileChange], speedup: float) -> None:
