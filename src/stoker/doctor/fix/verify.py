@@ -17,7 +17,7 @@ from types import FrameType
 
 from stoker.errors import StokerError, UsageError
 from stoker.signals import handle_signals
-from stoker.units import times
+from stoker.units import quantity, times
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
 # A number with a unit of time or of a rate tells how fast the program was, not what it computed.
@@ -160,7 +160,7 @@ def compare(before: FixOutcome, after: FixOutcome, tolerance: float = 1e-3) -> V
         return Verdict(False, speedup, f"exit code {before.exit_code} became {after.exit_code}")
     old, new = _numbers(before.output), _numbers(after.output)
     if len(old) != len(new):
-        return Verdict(False, speedup, f"{len(old)} printed numbers became {len(new)}")
+        return Verdict(False, speedup, f"{quantity(len(old), 'printed number')} became {len(new)}")
     for a, b in zip(old, new, strict=True):
         same = (math.isnan(a) and math.isnan(b)) or math.isclose(
             a, b, rel_tol=tolerance, abs_tol=tolerance * 1e-2
