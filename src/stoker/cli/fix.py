@@ -4,6 +4,9 @@
     stoker fix --unsafe --diff .     # show all repairs, change nothing
     stoker fix --unsafe --verify train.py --epochs 1    # run before and after, keep only what holds
 
+Without a path, all programs and notebooks in this directory and those below it are repaired; with `--verify`, only the
+program that it names.
+
 Exit code: 0 done, 1 a repair was undone because it did not hold, 2 usage or unreadable input. Ctrl-C and SIGTERM
 end `--verify` with 130 and 143, and the files are put back.
 """
@@ -24,6 +27,7 @@ from stoker.doctor.fix.plan import FileChange, plan
 from stoker.doctor.fix.verify import Verdict
 from stoker.errors import RecordError, UsageError
 from stoker.printing import print_answer, print_note
+from stoker.units import quantity
 
 # The codes with which a shell reports what these signals have ended.
 _INTERRUPTED, _TERMINATED = 130, 143
@@ -31,7 +35,9 @@ _INTERRUPTED, _TERMINATED = 130, 143
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of `stoker fix`."""
-    parser.add_argument("paths", type=local_path, nargs="*", help="files, notebooks, directories")
+    parser.add_argument(
+        "paths", type=local_path, nargs="*", help="files, notebooks, directories (this directory)"
+    )
     add_selection(parser)
     parser.add_argument("--unsafe", action="store_true", help="also apply fixes that may change results")
     parser.add_argument("--diff", action="store_true", help="show the changes, write nothing")
@@ -68,6 +74,7 @@ def _allow_separator(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan the repairs, then show, write or verify them."""
     words = None if args.verify is None else verify.program_words(args.verify)
+    everywhere = not args.paths and not words
     args.paths = args.paths or ([words[0]] if words else ["."])
     if STDIN in args.paths:
         raise UsageError("standard input cannot be fixed in place: give a file")
@@ -76,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
     wanted = {"safe", "unsafe"} if args.unsafe else {"safe"}
     repairs = plan(files, wanted, config.reports)
     changes, left = repairs.changes, _describe_left(repairs.left, args.unsafe)
+    # Who named no path may not know how many files that means.
+    total = quantity(len(files), "file") if everywhere else ""
     for error in repairs.errors:
         print_note(str(error))
     code = 0
@@ -84,9 +93,10 @@ def run(args: argparse.Namespace) -> int:
         if left:
             print_note(left, prefix="")
     elif not changes:
-        print_answer(f"Nothing fixed. {left}" if left else "Nothing to fix.")
+        where = f" in {total}" if total else ""
+        print_answer(f"Nothing fixed{where}. {left}" if left else f"Nothing to fix{where}.")
     else:
-        code = _write(changes) if words is None else _apply_verified(changes, words, args.tolerance)
+        code = _write(changes, total) if words is None else _apply_verified(changes, words, args.tolerance)
         if left and not code:
             print_answer(left)
     return 2 if repairs.errors else code
@@ -105,12 +115,13 @@ def _describe_left(left: list[Problem], unsafe_applied: bool) -> str:
     return f"{what} safe fix; {offered} that may change results (--unsafe; with --diff it only shows the changes)."
 
 
-def _write(changes: list[FileChange]) -> int:
+def _write(changes: list[FileChange], looked_at: str) -> int:
     for change in changes:
         change.write()
         _say(change)
     total = sum(len(change.fixed) for change in changes)
-    print_answer(f"Fixed {total} in {len(changes)} file{'' if len(changes) == 1 else 's'}.")
+    where = f"{len(changes):,} of {looked_at}" if looked_at else quantity(len(changes), "file")
+    print_answer(f"Fixed {total} in {where}.")
     return 0
 
 
