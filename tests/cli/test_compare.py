@@ -9,6 +9,7 @@ import pytest
 
 from stoker.cli import main
 from stoker.doctor.probes.parts.environment import OTHER_WORK
+from stoker.doctor.report.comparison import _count_runs
 from stoker.tracking.store import record_files
 from tests.samples import sample_finding, sample_record
 
@@ -130,3 +131,11 @@ def test_damaged_records_are_one_line(capsys: pytest.CaptureFixture[str]) -> Non
     for bad in ("empty", "half.json"):
         assert main(["compare", "slow-0", bad]) == 2
         assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_one_run_against_several_is_counted_in_the_singular() -> None:
+    assert [_count_runs(*sides) for sides in ((1, 1), (3, 3), (3, 1))] == [
+        "one run per side",
+        "3 runs per side",
+        "3 and 1 run",
+    ]

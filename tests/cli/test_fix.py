@@ -28,14 +28,16 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_safe_fixes_by_default(train: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (train.parent / "below").mkdir()
+    (train.parent / "below" / "other.py").touch()
     assert main(["fix"]) == 0
     assert train.read_text(encoding="utf-8") == CODE.replace(
         ".batch(32)", ".batch(32).prefetch(tf.data.AUTOTUNE)"
     )
-    assert "Fixed 1 in 1 file." in capsys.readouterr().out
+    assert "Fixed 1 in 1 of 2 files." in capsys.readouterr().out
     assert main(["fix"]) == 0
     assert capsys.readouterr().out == (
-        "Nothing fixed. 1 finding has no safe fix; it has one that may change results "
+        "Nothing fixed in 2 files. 1 finding has no safe fix; it has one that may change results "
         "(--unsafe; with --diff it only shows the changes).\n"
     )
     assert main(["fix", "--verify", "train.py"]) == 0, "nothing is run when there is nothing to fix"
@@ -45,7 +47,12 @@ def test_safe_fixes_by_default(train: Path, capsys: pytest.CaptureFixture[str]) 
 def test_what_has_no_fix_is_counted(train: Path, capsys: pytest.CaptureFixture[str]) -> None:
     train.write_text("import tensorflow as tf\n\nprint(1)\n", encoding="utf-8")
     assert main(["fix"]) == 0
+    assert capsys.readouterr().out == "Nothing to fix in 1 file.\n"
+    assert main(["fix", "."]) == 0
     assert capsys.readouterr().out == "Nothing to fix.\n"
+    train.write_text(CODE, encoding="utf-8")
+    assert main(["fix", "train.py"]) == 0
+    assert "Fixed 1 in 1 file." in capsys.readouterr().out
 
 
 def test_diff_writes_nothing(train: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,6 +172,13 @@ def test_folders_of_images_and_of_texts(tmp_path: Path, capsys: pytest.CaptureFi
     stoker.export(model, tmp_path / "words", train, lineage={"column": "body"})
     assert main(["evaluate", str(tmp_path / "words"), str(tmp_path / "texts")]) == 0
     assert "6 rows" in capsys.readouterr().out
+    # Texts are read as in training: a byte order mark counts more than the encoding.
+    (tmp_path / "texts" / "dark" / "0.txt").write_text("a dark text", encoding="utf-16")
+    assert main(["predict", str(tmp_path / "words"), str(tmp_path / "texts")]) == 0
+    capsys.readouterr()
+    (tmp_path / "texts" / "dark" / "1.txt").write_bytes(b"\xff")
+    assert main(["predict", str(tmp_path / "words"), str(tmp_path / "texts"), "--encoding", "utf8"]) == 2
+    assert "1.txt is not UTF-8 text: if it is text, give its encoding, such as --" in capsys.readouterr().err
     (tmp_path / "t.csv").write_text("n,body\n1,a dark text\n")
     assert main(["predict", str(tmp_path / "words"), str(tmp_path / "t.csv")]) == 0
     assert capsys.readouterr().out.startswith(

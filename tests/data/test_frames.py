@@ -88,7 +88,7 @@ def test_names_of_columns() -> None:
     ("data", "words"),
     [
         ({"a": 1}, "column a of the dict is int: give a list"),
-        ({"a": [1, 2], "b": [1]}, "column b of the dict has 1 values where a has 2"),
+        ({"a": [1, 2], "b": [1]}, "column b of the dict has 1 value where a has 2"),
         ([1, 2], "give a pandas or polars frame"),
     ],
 )

@@ -33,6 +33,16 @@ def test_a_group_that_is_most_of_the_rows_leaves_something_for_each_part() -> No
         assert all(len(part) for part in parts)
 
 
+def test_one_row_cannot_be_split(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(
+        ArgumentError, match=r"validation_split=0.5 of 1 row leaves one of the two parts empty"
+    ):
+        stoker.data.csv(tmp_path / "one.csv", validation_split=0.5)
+    with pytest.raises(ArgumentError, match=r"=\(0.2, 0.2\) of 1 row leaves a part empty"):
+        divide(1, (0.2, 0.2), None, seed=0)
+
+
 def test_the_latest_rows_are_held_out_and_no_time_is_on_two_sides() -> None:
     times = np.random.default_rng(0).integers(0, 90, 1000)
     train, validation, test = divide(1000, (0.15, 0.15), By("time", "day", times), seed=None)

@@ -105,7 +105,7 @@ def test_empty_texts(tmp_path: Path) -> None:
         ({"a": {"cls": b"one"}}, {}, "a.cls of .* is not a valid whole number"),
         ({"a": {"jpg": b"?"}}, {}, "a.jpg of .* is not a valid image"),
         ({"a": {"npy": b"?"}}, {}, "a.npy of .* is not a valid array"),
-        ({"a": {"txt": b"\xff"}}, {}, "a.txt of .* is not a valid utf8 text"),
+        ({"a": {"txt": b"\xff"}}, {}, "a.txt of .* is not a valid UTF-8 text"),
         ({"a": {"txt": b"x", "flac": b"?"}}, {}, "cannot decode 'flac'"),
         ({"a": {"txt": b"x"}}, {"columns": ["jpg"]}, "has no 'jpg'; it has txt"),
         ({"a": {"txt": b"x", "cls": b"1"}}, {"label": "cl"}, "did you mean 'cls'"),

@@ -154,7 +154,7 @@ def test_texts_without_words(tmp_path: Path) -> None:
     batches = list(stoker.data.text(tmp_path / "some.txt", max_tokens=9, batch_size=2, shuffle=False))
     assert [batch.shape.as_list() for batch in batches] == [[2, 0], [2, 2]]
     (tmp_path / "none.txt").write_text("\n\n\n")
-    with pytest.raises(ArgumentError, match="the 3 training texts have no words"):
+    with pytest.raises(ArgumentError, match="3 training texts without words"):
         stoker.data.text(tmp_path / "none.txt", max_tokens=9)
     with pytest.raises(ArgumentError, match="max_tokens='many' must be a whole number"):
         stoker.data.text(tmp_path / "some.txt", max_tokens="many")  # type: ignore[arg-type]
@@ -169,8 +169,54 @@ def test_bad_input(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"empty holds no file that ends in \.txt"):
         stoker.data.text(tmp_path / "root")
     (tmp_path / "t.txt").write_bytes(b"\xff\xfe\xfa")
-    with pytest.raises(ArgumentError, match="is not utf8 text"):
+    with pytest.raises(ArgumentError, match="is not UTF-8 text"):
         stoker.data.text(tmp_path / "t.txt")
+
+
+@pytest.mark.parametrize("mark", ["utf-8-sig", "utf-16", "utf-32"])
+@pytest.mark.parametrize("encoding", ["utf8", "latin-1"])
+def test_a_byte_order_mark_tells_the_encoding(reviews: Any, mark: str, encoding: str) -> None:
+    root, _ = reviews
+    texts = {path: path.read_bytes().decode(encoding) for path in root.rglob("*.txt")}
+    for path in list(texts)[::7]:
+        path.write_text(texts[path], encoding=mark)
+    read = {text for batch, _ in stoker.data.text(root, encoding=encoding) for text in words(batch.numpy())}
+    assert read == set(texts.values())
+    lines = root / "lines.txt"
+    lines.write_text("größer\nkleiner\n", encoding=mark)
+    (batch,) = stoker.data.text(lines, encoding=encoding, shuffle=False)
+    assert words(batch.numpy()) == ["größer", "kleiner"]
+
+
+def test_files_of_another_encoding(reviews: Any) -> None:
+    root, _ = reviews
+    files = sorted(root.rglob("*.txt"))
+
+    def complain(**options: Any) -> str:
+        with pytest.raises(ArgumentError) as caught:
+            stoker.data.text(root, **options)
+        return str(caught.value)
+
+    files[1].write_text("größer", encoding="latin-1")
+    some = "as UTF-8, or give the encoding of all, such as encoding='latin-1'"
+    assert complain() == f"{files[1]} is not UTF-8 text (1 of 300 files is not): save it {some}"
+    files[2].write_text("größer", encoding="latin-1")
+    assert complain() == f"{files[1]} is not UTF-8 text (2 of 300 files are not): save them {some}"
+    # Latin-1 text has no NUL; that of UTF-16 without a mark has.
+    files[1].write_text("größer", encoding="utf-16-le")
+    known = "(1 of 300 files is not): save it as latin-1"
+    assert complain(encoding="latin-1") == f"{files[1]} is not latin-1 text {known}"
+    for path in files:
+        path.write_text("größer", encoding="utf-16-le")
+    said = complain(encoding="latin-1")
+    assert said == (
+        f"{files[0]}, like all 300 files, is not latin-1 text: if it is text, give its encoding, "
+        "such as encoding='utf8' or 'utf-16'"
+    )
+    assert complain(encoding="latin1") == said.replace("latin-1", "latin1")
+    assert complain(encoding="klingon") == (
+        "encoding='klingon' is not known: give one such as encoding='utf8' or 'latin-1'"
+    )
 
 
 @pytest.fixture

@@ -72,8 +72,9 @@ def run(args: argparse.Namespace) -> int:
         with quiet_tensorflow():
             proof = prove(path, lenient=True, trust=trust)
         if not args.json:
+            examples = units.quantity(proof["rows"], "example")
             print_answer(
-                f"verified: the files are as exported, and {proof['rows']} examples give their recorded answers"
+                f"verified: the files are as exported, and the answers to {examples} are those recorded"
             )
             if proof["keras"]:
                 print_answer(f"{bundle.KERAS} is not loaded: {proof['keras']}")

@@ -128,9 +128,8 @@ def run(args: argparse.Namespace) -> int:
         allow_ops=split_names(args.allow_ops),
         overwrite=args.force,
     )
-    print_answer(
-        f"{args.bundle}: {units.size(made.bytes)}, proven on {made.description['examples']['rows']} rows"
-    )
+    rows = units.quantity(made.description["examples"]["rows"], "row")
+    print_answer(f"{args.bundle}: {units.size(made.bytes)}, proven on {rows}")
     quantized = made.description["engines"].get("litert", {}).get("quantized")
     if quantized:
         from stoker.serve.export.quantizing import describe

@@ -4,13 +4,17 @@
     stoker fix --unsafe --diff .     # show all repairs, change nothing
     stoker fix --unsafe --verify train.py --epochs 1    # run before and after, keep only what holds
 
-Exit code: 0 done, 1 a repair was undone because it did not hold, 2 usage or unreadable input, 130 if Ctrl-C ended
-`--verify`, which puts the files back.
+Without a path, all programs and notebooks in this directory and those below it are repaired; with `--verify`, only the
+program that it names.
+
+Exit code: 0 done, 1 a repair was undone because it did not hold, 2 usage or unreadable input. Ctrl-C and SIGTERM
+end `--verify` with 130 and 143, and the files are put back.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,13 +27,17 @@ from stoker.doctor.fix.plan import FileChange, plan
 from stoker.doctor.fix.verify import Verdict
 from stoker.errors import RecordError, UsageError
 from stoker.printing import print_answer, print_note
+from stoker.units import quantity
 
-_INTERRUPTED = 130
+# The codes with which a shell reports what these signals have ended.
+_INTERRUPTED, _TERMINATED = 130, 143
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of `stoker fix`."""
-    parser.add_argument("paths", type=local_path, nargs="*", help="files, notebooks, directories")
+    parser.add_argument(
+        "paths", type=local_path, nargs="*", help="files, notebooks, directories (this directory)"
+    )
     add_selection(parser)
     parser.add_argument("--unsafe", action="store_true", help="also apply fixes that may change results")
     parser.add_argument("--diff", action="store_true", help="show the changes, write nothing")
@@ -66,6 +74,7 @@ def _allow_separator(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan the repairs, then show, write or verify them."""
     words = None if args.verify is None else verify.program_words(args.verify)
+    everywhere = not args.paths and not words
     args.paths = args.paths or ([words[0]] if words else ["."])
     if STDIN in args.paths:
         raise UsageError("standard input cannot be fixed in place: give a file")
@@ -74,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
     wanted = {"safe", "unsafe"} if args.unsafe else {"safe"}
     repairs = plan(files, wanted, config.reports)
     changes, left = repairs.changes, _describe_left(repairs.left, args.unsafe)
+    # Who named no path may not know how many files that means.
+    total = quantity(len(files), "file") if everywhere else ""
     for error in repairs.errors:
         print_note(str(error))
     code = 0
@@ -82,9 +93,10 @@ def run(args: argparse.Namespace) -> int:
         if left:
             print_note(left, prefix="")
     elif not changes:
-        print_answer(f"Nothing fixed. {left}" if left else "Nothing to fix.")
+        where = f" in {total}" if total else ""
+        print_answer(f"Nothing fixed{where}. {left}" if left else f"Nothing to fix{where}.")
     else:
-        code = _write(changes) if words is None else _apply_verified(changes, words, args.tolerance)
+        code = _write(changes, total) if words is None else _apply_verified(changes, words, args.tolerance)
         if left and not code:
             print_answer(left)
     return 2 if repairs.errors else code
@@ -103,12 +115,13 @@ def _describe_left(left: list[Problem], unsafe_applied: bool) -> str:
     return f"{what} safe fix; {offered} that may change results (--unsafe; with --diff it only shows the changes)."
 
 
-def _write(changes: list[FileChange]) -> int:
+def _write(changes: list[FileChange], looked_at: str) -> int:
     for change in changes:
         change.write()
         _say(change)
     total = sum(len(change.fixed) for change in changes)
-    print_answer(f"Fixed {total} in {len(changes)} file{'' if len(changes) == 1 else 's'}.")
+    where = f"{len(changes):,} of {looked_at}" if looked_at else quantity(len(changes), "file")
+    print_answer(f"Fixed {total} in {where}.")
     return 0
 
 
@@ -120,10 +133,14 @@ def _say(change: FileChange) -> None:
 
 def _apply_verified(changes: list[FileChange], words: list[str], tolerance: float) -> int:
     try:
-        run_id, verdict = _compare_runs(changes, words, tolerance)
+        with verify.raise_when_terminated():
+            run_id, verdict = _compare_runs(changes, words, tolerance)
     except KeyboardInterrupt:
         print_note("\nstoker: interrupted; the files are as they were", prefix="")
         return _INTERRUPTED
+    except verify.Terminated:
+        print_note("terminated; the files are as they were")
+        return _TERMINATED
     kept = verdict.keep
     if verdict.same and verdict.of_steps:
         _keep_gain(run_id, changes, verdict.speedup)
@@ -148,9 +165,18 @@ def _compare_runs(changes: list[FileChange], words: list[str], tolerance: float)
     finally:
         # This also undoes the changes if the second run could not be made at all, or was interrupted.
         if not kept:
-            for change in changes:
-                change.undo()
+            _undo(changes)
     return before.run_id, verdict
+
+
+def _undo(changes: list[FileChange]) -> None:
+    """Put the files back; a signal waits until all are."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        for change in changes:
+            change.undo()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _keep_gain(run_id: str, changes: list[FileChange], speedup: float) -> None:

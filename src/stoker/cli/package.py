@@ -94,10 +94,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         raise UsageError(f"{path} is neither a bundle nor a Python program")
     size = sum(one.stat().st_size for one in target.rglob("*") if one.is_file())
-    wheels = len(list((target / "wheelhouse").iterdir()))
-    print_answer(
-        f"{target}: {wheels} wheels, {units.size(size)}; build it with: docker build -t {image} {target}"
-    )
+    wheels = units.quantity(len(list((target / "wheelhouse").iterdir())), "wheel")
+    print_answer(f"{target}: {wheels}, {units.size(size)}; build it with: docker build -t {image} {target}")
     return 0
 
 

@@ -14,7 +14,7 @@ TensorFlow's graph, in an order that is a function of the seed and the epoch.
 | readers, text_reader, image_reader, tar_reader, record_files, array_reader | the functions that callers use |
 | csv_files, csv_layout, csv_rows, csv_totals, csv_returns, csv_repair | CSV files, as people write them |
 | json_files, json_texts, arrow_sources, frames, table_files | the other sources of tables |
-| text_files, image_files, image_bytes, tar_files | the contents of other files |
+| text_files, encodings, image_files, image_bytes, tar_files | the contents of other files |
 | paths, class_folders | which files to read |
 | columns, misfits, odd_cells, labels | the kind of each column, and values that do not fit it |
 | cells, cell_dates, cell_times, cell_guesses, lenient | cells as people write them, and their conversion to values |

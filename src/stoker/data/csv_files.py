@@ -19,6 +19,7 @@ from stoker.data.csv_layout import guess_separator, is_separator_line
 from stoker.data.csv_repair import EvenRows, find_encoding, find_ragged, find_totals, read_end, read_rows
 from stoker.data.csv_returns import WithStandIns, find_stand_in, restore
 from stoker.data.csv_rows import HIDDEN, CsvRepairs
+from stoker.data.encodings import show_encoding, suggest_others
 from stoker.data.ingest import BLOCK, FileSource
 from stoker.data.misfits import KIND_WORDS, explain_too_large, is_whole, refuse, widen
 from stoker.data.odd_cells import find_odd_cells, replace_missing
@@ -198,9 +199,7 @@ class CsvFiles(FileSource):
             raise self._handle_undecodable_text(path) from None
         if "\0" in text or start.startswith(b"PK\3\4"):
             if start.startswith(b"PK"):
-                raise ArgumentError(
-                    f"{path} is not {self._encoding} text but a spreadsheet or an archive: save it as CSV"
-                )
+                raise ArgumentError(f"{path} is not text but a spreadsheet or an archive: save it as CSV")
             raise self._handle_undecodable_text(path)
         if self._lenient and is_separator_line(text):
             self._repairs[path] = CsvRepairs()
@@ -354,8 +353,8 @@ class CsvFiles(FileSource):
             self._notes.append(f"not UTF-8, so read as {other}")
             return Restart()
         return ArgumentError(
-            f"{path} is not {self._encoding} text: if it is a CSV file, give its encoding, such as "
-            "encoding='latin-1' or 'utf-16'"
+            f"{path} is not {show_encoding(self._encoding)} text: if it is a CSV file, give its encoding, such as "
+            f"{suggest_others(self._encoding)}"
         )
 
     def _header(self, path: Path) -> list[str]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from stoker.data.columns import check_different
 from stoker.data.misfits import convert_from_python
 from stoker.errors import ArgumentError
+from stoker.units import quantity
 
 # A pandas or polars frame, an Arrow table, a Hugging Face dataset or a dict of columns, recognised by their methods.
 ColumnHolder: TypeAlias = Any
@@ -87,7 +88,8 @@ def _check_lists(data: dict[object, _Values]) -> None:
         first, rows = next(iter(lengths.items()))
         if length != rows:
             raise ArgumentError(
-                f"column {name} of the dict has {length:,} values where {first} has {rows:,}: make them the same length"
+                f"column {name} of the dict has {quantity(length, 'value')} where {first} has {rows:,}: "
+                "make them the same length"
             )
 
 

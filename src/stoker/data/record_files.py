@@ -22,6 +22,7 @@ from stoker.errors import ArgumentError
 from stoker.storage import arriving, origin_of
 from stoker.tf_internals import datasets, pipelines
 from stoker.tf_internals.types import Dataset, DType, Nest, ProtoMessage, Tensor
+from stoker.units import quantity
 
 _SAMPLE = 100
 # One large read is far cheaper than many small ones, or than reading many files at a time.
@@ -77,7 +78,7 @@ def tfrecord(
     order = Order(rows, batch_size, bool(shuffle), seed, shard=shard, drop_remainder=bool(drop_remainder))
     if order.steps == 0:
         raise ArgumentError(
-            f"{files[0]}: no batch can be made of {rows:,} records: use fewer shards or smaller batches"
+            f"{files[0]}: no batch can be made of {quantity(rows, 'record')}: use fewer shards or smaller batches"
         )
     dataset = order.passes(_epoch(files, compression, order))
     dataset = dataset.map(_parser(spec, label), num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
@@ -265,4 +266,4 @@ def _describe_misfit(feature: ProtoMessage | None, wanted: tf.io.FixedLenFeature
     length = math.prod(wanted.shape) if fixed else count
     if count == length or (count == 0 and wanted.default_value is not None):
         return ""
-    return f"has {count:,} values, but {length:,} {known}: give it as tf.io.RaggedFeature with features="
+    return f"has {quantity(count, 'value')}, but {length:,} {known}: give it as tf.io.RaggedFeature with features="

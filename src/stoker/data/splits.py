@@ -79,7 +79,7 @@ def orders(rows: int, options: Passes, by: By | None = None) -> list[Order]:
     held_out = round(rows * share)
     if not 0 < held_out < rows:
         raise ArgumentError(
-            f"validation_split={share!r} of {rows:,} rows leaves one of the two parts empty: change it"
+            f"validation_split={share!r} of {quantity(rows, 'row')} leaves one of the two parts empty: change it"
         )
     train = replace(whole, part="train", held_out=held_out, split_at_random=shuffle)
     return [_check_steps(train), _check_steps(replace(train, part="held out", shuffle=False))]
@@ -110,7 +110,7 @@ def _check_steps(order: Order) -> Order:
     if order.steps == 0:
         batch = f"full batch of {order.batch_size}" if order.drop_remainder and order.own else "batch"
         raise ArgumentError(
-            f"shard={order.shard}: no {batch} can be made of {order.in_part:,} rows: "
+            f"shard={order.shard}: no {batch} can be made of {quantity(order.in_part, 'row')}: "
             "use fewer shards or smaller batches"
         )
     return order
@@ -184,7 +184,7 @@ def divide(rows: int, shares: Sequence[float], by: By | None, seed: int | None) 
     parts = np.split(order, rows - np.cumsum([round(share * rows) for share in reversed(shares)])[::-1])
     if not all(len(one) for one in parts):
         raise ArgumentError(
-            f"validation_split={tuple(shares)!r} of {rows:,} rows leaves a part empty: change it"
+            f"validation_split={tuple(shares)!r} of {quantity(rows, 'row')} leaves a part empty: change it"
         )
     return parts
 

@@ -139,5 +139,5 @@ def decode(sample: TarSample, extension: str, image_size: tuple[int, int] | None
         text = content.decode("utf-8")
         return int(text) if kind == "number" else text
     except (ValueError, EOFError, tf.errors.OpError):
-        what = {"number": "whole number", "text": "utf8 text"}.get(str(kind), kind)
+        what = {"number": "whole number", "text": "UTF-8 text"}.get(str(kind), kind)
         raise ArgumentError(f"{where} is not a valid {what}") from None

@@ -12,6 +12,14 @@ import pyarrow as pa
 from stoker.data.arrow_sources import Unfit
 from stoker.data.class_folders import class_files, read_folder_state
 from stoker.data.columns import Column, Widen, check_known
+from stoker.data.encodings import (
+    LONGEST_MARK,
+    check_encoding,
+    decode,
+    encoding_of,
+    refuse_encoding,
+    show_encoding,
+)
 from stoker.data.ingest import FileSource, TableSource
 from stoker.data.paths import TEXTS, explain_unreadable
 from stoker.errors import ArgumentError
@@ -26,7 +34,7 @@ class Folders:
     """A folder for each class; every file is one text."""
 
     def __init__(self, root: Path, encoding: str) -> None:
-        self.root, self.name, self._encoding = root, str(root), encoding
+        self.root, self.name, self._encoding = root, str(root), check_encoding(encoding)
         self.files = class_files(root, TEXTS)
 
     def fingerprint(self) -> list[Any]:
@@ -38,9 +46,27 @@ class Folders:
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         for first in range(0, len(self.files), _FILES):
             part = self.files[first : first + _FILES]
-            texts = [_decode(_content(file.path), self._encoding, file.path) for file in part]
+            texts = [decode(_content(file.path), self._encoding) for file in part]
+            if None in texts:
+                raise self._refuse(part[texts.index(None)].path)
             classes = pa.array([file.class_name for file in part])
             yield pa.RecordBatch.from_arrays([pa.array(texts), classes], [TEXT, CLASS])
+
+    def _refuse(self, first: str) -> ArgumentError:
+        """Return the error for files that are not text in the encoding; the first of them is known."""
+        total = len(self.files)
+        count = sum(decode(_content(file.path), self._encoding) is None for file in self.files)
+        given = show_encoding(self._encoding)
+        if count == total:
+            return refuse_encoding(
+                first if total == 1 else f"{first}, like all {total:,} files,", self._encoding
+            )
+        where, what = ("is", "it") if count == 1 else ("are", "them")
+        # If the others have only the characters that both encodings write alike, all may have the other.
+        other = ", or give the encoding of all, such as encoding='latin-1'" if given == "UTF-8" else ""
+        return ArgumentError(
+            f"{first} is not {given} text ({count:,} of {total:,} files {where} not): save {what} as {given}{other}"
+        )
 
 
 class Lines(FileSource):
@@ -48,20 +74,22 @@ class Lines(FileSource):
 
     def __init__(self, paths: list[Path], encoding: str) -> None:
         super().__init__(paths)
-        self._encoding = encoding
+        self._encoding = check_encoding(encoding)
 
     def columns(self) -> list[Column]:
         return [Column(TEXT, "text")]
 
     def blocks(self, columns: list[Column]) -> Iterator[pa.RecordBatch]:
         for path in arriving(self.paths):
-            with path.open(encoding=self._encoding) as file:
+            with path.open("rb") as file:
+                beginning = file.read(LONGEST_MARK)
+            with path.open(encoding=encoding_of(beginning, self._encoding)) as file:
                 try:
                     while lines := file.readlines(_LINES):
                         texts = pa.array([line.removesuffix("\n") for line in lines])
                         yield pa.RecordBatch.from_arrays([texts], [TEXT])
                 except UnicodeDecodeError:
-                    raise _refuse_encoding(str(path), self._encoding) from None
+                    raise refuse_encoding(str(path), self._encoding) from None
 
 
 class TextColumn:
@@ -110,19 +138,3 @@ def _content(path: str) -> bytes:
             return file.read()
     except OSError as error:
         raise explain_unreadable(path, error) from None
-
-
-def _decode(raw: bytes, encoding: str, path: str) -> str:
-    try:
-        text = raw.decode(encoding)
-    except UnicodeDecodeError:
-        raise _refuse_encoding(path, encoding) from None
-    if "\0" in text:
-        raise _refuse_encoding(path, encoding)
-    return text
-
-
-def _refuse_encoding(path: str, encoding: str) -> ArgumentError:
-    return ArgumentError(
-        f"{path} is not {encoding} text: if it is text, give its encoding, such as encoding='latin-1'"
-    )

@@ -18,6 +18,7 @@ from stoker.data.text_files import TEXT
 from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_layers import split_texts
 from stoker.tf_internals.types import Dataset, Layer, Nest, Tensor
+from stoker.units import quantity
 
 # The number of batches whose texts are sorted by length together, before the batches are shuffled.
 _WINDOW = 50
@@ -115,7 +116,7 @@ def _write(table: Table, training: Order, max_tokens: int, fresh: Callable[[], W
         vocabulary, ids = _vocabulary(counted, max_tokens)
         if not vocabulary:
             raise ArgumentError(
-                f"the {training.in_part:,} training texts have no words: there is nothing to learn from"
+                f"{quantity(training.in_part, 'training text')} without words: there is nothing to learn from"
             )
         writer = fresh()
         try:

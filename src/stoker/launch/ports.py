@@ -6,6 +6,8 @@ import random
 import socket
 from pathlib import Path
 
+from stoker.units import quantity
+
 _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST, _USUAL_OUTGOING = 12_000, 32_768
 
@@ -24,7 +26,7 @@ def find_free_ports(count: int) -> list[int]:
             return found
         if _is_free(port):
             found.append(port)
-    raise OSError(f"could not find {count} free ports")
+    raise OSError(f"could not find {quantity(count, 'free port')}")
 
 
 def is_listening(port: int) -> bool:

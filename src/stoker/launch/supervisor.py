@@ -24,6 +24,7 @@ from stoker.launch.plan import LaunchPlan
 from stoker.launch.round import Ending, Round, end_unsaved
 from stoker.launch.view import JobView
 from stoker.signals import handle_signals
+from stoker.units import quantity
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 # The signal that workers get instead: SIGUSR1, which SLURM sends as a warning (`--signal=USR1@60`), would kill them.
@@ -157,7 +158,9 @@ class Supervisor:
         shares = share_out(reached, size)
         if shares is None and self._inbox.find_signal() is None:
             room = sum(host.slots or 0 for host in reached)
-            raise LaunchError(f"the job needs {size.least} workers, but the machines have room for {room}")
+            raise LaunchError(
+                f"the job needs {quantity(size.least, 'worker')}, but the machines have room for {room}"
+            )
         return shares or {}
 
     def _take_hosts(self, hosts: list[Host]) -> bool:
@@ -165,7 +168,7 @@ class Supervisor:
         shares = share_out(hosts, self._plan.size)
         if shares is None:
             self._view.announce(
-                f"the machines that --discover prints have no room for {self._plan.size.least} workers; "
+                f"the machines that --discover prints have no room for {quantity(self._plan.size.least, 'worker')}; "
                 "keeping the current ones"
             )
             return False

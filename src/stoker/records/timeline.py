@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from stoker.records.reading import Damaged, read
 from stoker.records.section import Section, absent
+from stoker.units import quantity
 
 
 class SpanRow(NamedTuple):
@@ -90,7 +91,9 @@ class Timeline(Section):
             for lane in window.lanes:
                 for span in lane.spans:
                     if span.site >= len(self.sites):
-                        raise Damaged(f"has a span at site {span.site}, but only {len(self.sites)} sites")
+                        raise Damaged(
+                            f"has a span at site {span.site}, but only {quantity(len(self.sites), 'site')}"
+                        )
 
 
 class ProfilerEvent(NamedTuple):

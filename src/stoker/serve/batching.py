@@ -23,6 +23,7 @@ from stoker import clock
 from stoker.errors import StokerError
 from stoker.serve.rows import InputRows
 from stoker.serve.signature import Array
+from stoker.units import quantity
 
 Run = Callable[[list[Array]], list[Array]]
 """An array for each input, in the order of the signature, to one for each output."""
@@ -138,7 +139,9 @@ def _check_rows(answers: Sequence[Array], rows: int) -> None:
     """Refuse answers that cannot be split by row: a model from elsewhere may not give one row for each row it gets."""
     if any(output.shape[:1] != (rows,) for output in answers):
         shapes = [tuple(output.shape) for output in answers]
-        raise ValueError(f"the model was given {rows} rows, and its outputs have the shapes {shapes}")
+        raise ValueError(
+            f"the model was given {quantity(rows, 'row')}, and its outputs have the shapes {shapes}"
+        )
 
 
 class RowQueue(Generic[J]):
@@ -156,7 +159,9 @@ class RowQueue(Generic[J]):
         return self._run
 
     def _refuse(self) -> BusyError:
-        return BusyError(f"Queue full ({self._most_waiting} rows). Retry later, or raise {self._option}.")
+        return BusyError(
+            f"Queue full ({quantity(self._most_waiting, 'row')}). Retry later, or raise {self._option}."
+        )
 
     def _append(self, job: J) -> None:
         self._waiting.append(job)

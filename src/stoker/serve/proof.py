@@ -160,7 +160,7 @@ def _is_tied(row: int, beside: Mapping[str, Array | None], allowed: Mapping[str,
 
 
 def _batches(rows: int) -> Iterator[tuple[str, int, int]]:
-    yield f"all {rows} rows at once", 0, rows
+    yield "the only row" if rows == 1 else f"all {rows} rows at once", 0, rows
     for row in range(rows):
         yield f"row {row + 1} alone", row, row + 1
     for size in (3, 7):

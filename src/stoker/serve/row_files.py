@@ -18,6 +18,7 @@ from pathlib import Path
 from stoker.data import paths
 from stoker.data.csv_layout import guess_separator
 from stoker.data.csv_rows import HIDDEN, CsvRepairs, JudgedRow, fill_rows, judge_rows
+from stoker.data.encodings import check_encoding, decode, refuse_encoding
 from stoker.errors import ArgumentError
 from stoker.serve import images
 from stoker.serve.signature import Field
@@ -123,13 +124,13 @@ def _file_chunks(path: str, files: list[Path], field: Field, encoding: str | Non
 
 def _read_text(file: Path, encoding: str) -> str:
     try:
-        return file.read_text(encoding=encoding)
-    except (UnicodeDecodeError, LookupError):
-        raise ArgumentError(
-            f"{file} is not {encoding} text: give its encoding, such as encoding='latin-1'"
-        ) from None
+        raw = file.read_bytes()
     except OSError as error:
         raise paths.explain_unreadable(file, error) from None
+    text = decode(raw, check_encoding(encoding))
+    if text is None:
+        raise refuse_encoding(file, encoding)
+    return text
 
 
 def _table_chunks(files: list[Path], fields: Sequence[Field], options: RowFileOptions) -> Iterator[RowChunk]:
@@ -173,12 +174,12 @@ def _csv_rows(
 ) -> Iterator[tuple[dict[str, list[object]], dict[int, str]]]:
     import pyarrow as pa
 
-    encoding = options.encoding or _find_encoding(file)
+    encoding = check_encoding(options.encoding or _find_encoding(file))
     try:
         with pa.input_stream(str(file)) as stream:
             head = codecs.getincrementaldecoder(encoding)().decode(stream.read(_PEEK))
-    except (UnicodeDecodeError, LookupError):
-        raise ArgumentError(f"{file} is not {encoding} text: give its --encoding") from None
+    except UnicodeDecodeError:
+        raise refuse_encoding(file, encoding) from None
     usual = "\t" if ".tsv" in file.name.lower() else ","
     sep = options.sep or guess_separator(head, usual)
     repairs = options.repairs.setdefault(file, CsvRepairs())

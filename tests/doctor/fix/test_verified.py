@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,8 @@ class backend:
         sys.modules[__name__].bits = int(name.removeprefix("float"))
 """
 
+RUNS = pytest.mark.parametrize("run", [1, 2], ids=["the first run", "the second run"])
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -107,14 +111,24 @@ def test_a_program_that_would_change_is_put_back(folder: Path, capsys: pytest.Ca
     assert path.read_text(encoding="utf-8") == CHANGING
 
 
-@pytest.mark.parametrize("number", [1, 2], ids=["the first run", "the second run"])
-def test_ctrl_c_puts_the_files_back_and_says_so_in_a_line(folder: Path, number: int) -> None:
+@dataclass
+class _Ended:
+    code: int
+    out: str
+    err: str
+    # The process id that the interrupted program had.
+    pid: int
+
+
+def _interrupt(folder: Path, run: int, send: Callable[[int], None]) -> _Ended:
+    """Start a verification, and interrupt it while this run of its program waits. The file is as before."""
     program = f"""{CHANGING}
-import pathlib, time
+import os, pathlib, time
 runs = pathlib.Path("runs.txt")
 with runs.open("a") as file:
     file.write("x")
-if runs.stat().st_size == {number}:
+if runs.stat().st_size == {run}:
+    pathlib.Path("pid").write_text(str(os.getpid()))
     pathlib.Path("waits").touch()
     time.sleep(1000)
 """
@@ -132,14 +146,29 @@ if runs.stat().st_size == {number}:
     )
     try:
         wait_until(lambda: (folder / "waits").exists() or process.poll() is not None)
-        # As the terminal does: to the command and everything that it has started.
-        os.killpg(process.pid, signal.SIGINT)
+        send(process.pid)
         said, complaint = process.communicate(timeout=HANGS_S)
     finally:
         process.kill()
-    assert (process.returncode, said) == (130, "")
-    assert complaint == "\nstoker: interrupted; the files are as they were\n"
     assert path.read_text(encoding="utf-8") == program
+    return _Ended(process.returncode, said, complaint, int((folder / "pid").read_text()))
+
+
+@RUNS
+def test_ctrl_c_puts_the_files_back_and_says_so_in_a_line(folder: Path, run: int) -> None:
+    # As the terminal does: to the command and everything that it has started.
+    ended = _interrupt(folder, run, lambda pid: os.killpg(pid, signal.SIGINT))
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err == "\nstoker: interrupted; the files are as they were\n"
+
+
+@RUNS
+def test_sigterm_puts_the_files_back_and_ends_the_program(folder: Path, run: int) -> None:
+    ended = _interrupt(folder, run, lambda pid: os.kill(pid, signal.SIGTERM))
+    assert (ended.code, ended.out) == (143, "")
+    assert ended.err == "stoker: terminated; the files are as they were\n"
+    with pytest.raises(ProcessLookupError):
+        os.kill(ended.pid, 0)
 
 
 def test_nothing_is_run_when_there_is_nothing_to_fix(

@@ -27,7 +27,7 @@ def test_times_may_differ_and_small_rounding_too() -> None:
     ("output", "code", "reason"),
     [
         ("loss 0.6\n", 0, "0.5 became 0.6"),
-        ("loss 0.5 0.4\n", 0, "1 printed numbers became 2"),
+        ("loss 0.5 0.4\n", 0, "1 printed number became 2"),
         ("loss nan\n", 0, "0.5 became nan"),
         ("loss 0.5\n", 1, "exit code 0 became 1"),
     ],

@@ -86,7 +86,7 @@ def test_a_table_takes_its_raw_rows(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["bundle", str(path), "--verify"]) == 0
     shown = capsys.readouterr().out
     assert "colour string  (category)" in shown
-    assert "5 examples give their recorded answers" in shown
+    assert "the answers to 5 examples are those recorded" in shown
     (path / "model.keras").write_bytes(b"")
     assert main(["bundle", str(path), "--verify"]) == 2
     assert "model.keras is not what was exported" in capsys.readouterr().err

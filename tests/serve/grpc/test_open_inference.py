@@ -136,13 +136,16 @@ def test_typed_contents_are_answered_with_typed_contents(address: str) -> None:
     [
         (lambda one: one.inputs[0].shape.__setitem__(0, 99), "99 rows are too many"),
         (lambda one: setattr(one.inputs[0], "datatype", "FP13"), "datatype must be one of BOOL"),
-        (lambda one: one.raw_input_contents.append(b""), "there are 2 inputs, but raw contents for 3"),
+        (lambda one: one.raw_input_contents.append(b""), "the request has 2 inputs, but raw contents for 3"),
         (
             lambda one: one.inputs[1].contents.int_contents.append(1),
             "'width' has both contents and raw_input_contents",
         ),
         (lambda one: one.outputs.add(name="no"), "there is no output 'no'"),
-        (lambda one: one.inputs.add().CopyFrom(one.inputs[0]), "there are 3 inputs, but raw contents for 2"),
+        (
+            lambda one: one.inputs.add().CopyFrom(one.inputs[0]),
+            "the request has 3 inputs, but raw contents for 2",
+        ),
         (lambda one: setattr(one, "model_version", "9"), "has no version '9'"),
     ],
 )

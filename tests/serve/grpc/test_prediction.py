@@ -203,7 +203,7 @@ def test_what_is_repeated_counts_as_if_it_were_sent() -> None:
     held.context.features.feature["text"].bytes_list.value.append(b"x" * 1000)
     for _ in range(2000):
         held.examples.add()
-    with pytest.raises(RequestError, match=r"a context of 10\d\d bytes for each of 2000 examples"):
+    with pytest.raises(RequestError, match=r"a context of 10\d\d bytes for each of 2,000 examples"):
         rows_of_examples(text, given, ServerSettings({}, body_bytes=1_000_000))
 
 

@@ -243,7 +243,7 @@ def test_a_body_of_many_small_values_is_not_parsed(bundle: Path, monkeypatch: py
         for path in (PREDICT, INFER, "/v1/models/pets:classify"):
             found = asked(app, "POST", path, body)
             assert found.status == 400
-            assert "values: 50 rows have at most" in found.json()["error"]
+            assert " fit into 50 rows" in found.json()["error"]
     assert parsed == []
     app.models.close()
 

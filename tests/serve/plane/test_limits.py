@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,12 @@ def test_a_string_may_be_so_long() -> None:
 
 def test_json_may_have_so_many_values() -> None:
     many = b"[" + b"{}," * 100_000 + b"0]"
-    with pytest.raises(RequestError, match="the body has about 200001 values: 10 rows have at most 10170"):
+    with pytest.raises(
+        RequestError, match="the body has about 200001 values: at most 10170 fit into 10 rows"
+    ):
         limits.check_json(many, [VECTOR], SETTINGS)
+    with pytest.raises(RequestError, match=r"at most 10017 fit into 1 row$"):
+        limits.check_json(many, [VECTOR], replace(SETTINGS, rows=1))
     # Texts have braces of their own, and what has no size may have any.
     limits.check_json(many, [VECTOR, TEXT], SETTINGS)
     limits.check_json(many, [SEQUENCE], SETTINGS)

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from stoker.errors import StokerError, UsageError
-from stoker.units import times
+from stoker.signals import handle_signals
+from stoker.units import quantity, times
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\bnan\b|\binf\b")
 # A number with a unit of time or of a rate tells how fast the program was, not what it computed.
@@ -27,10 +31,16 @@ _TIMED_LINE = re.compile(r"\b(?:time|took|elapsed|duration|throughput|per second
 _SEED = re.compile(r"\bset_(?:random_)?seed\b|\benable_op_determinism\b")
 # A speedup below this means slower; a smaller difference is noise.
 _SLOWER = 0.9
+# How long an interrupted program may take to end. The files are put back after that.
+_GRACE_S = 5.0
 
 
 class VerifyError(StokerError):
     """The program could not be run for the comparison."""
+
+
+class Terminated(BaseException):
+    """SIGTERM asked us to end."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ def run(words: Sequence[str]) -> FixOutcome:
         record_path = Path(directory) / "record.json"
         command = [sys.executable, "-m", "stoker", "run", "--quiet", "--json", str(record_path), *words]
         # Capture bytes: text mode would turn the carriage returns of a progress bar into newlines.
-        done = subprocess.run(command, capture_output=True, check=False)
+        done = _run_to_end(command)
         try:
             record = json.loads(record_path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
@@ -113,6 +123,36 @@ def run(words: Sequence[str]) -> FixOutcome:
     )
 
 
+def _run_to_end(command: list[str]) -> subprocess.CompletedProcess[bytes]:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            out, err = process.communicate()
+        except BaseException:
+            # `stoker run` passes the signal on to the program.
+            process.terminate()
+            try:
+                process.wait(_GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            raise
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+@contextmanager
+def raise_when_terminated() -> Iterator[None]:
+    """Raise `Terminated` in the block at the first SIGTERM; others must not disturb whoever cleans up after it."""
+    received = False
+
+    def raise_once(number: int, frame: FrameType | None) -> None:
+        nonlocal received
+        if not received:
+            received = True
+            raise Terminated
+
+    with handle_signals((signal.SIGTERM,), raise_once):
+        yield
+
+
 def compare(before: FixOutcome, after: FixOutcome, tolerance: float = 1e-3) -> Verdict:
     """Compare two runs: whether both computed the same, and how much faster the second was."""
     speedup = _speedup(before, after)
@@ -120,7 +160,7 @@ def compare(before: FixOutcome, after: FixOutcome, tolerance: float = 1e-3) -> V
         return Verdict(False, speedup, f"exit code {before.exit_code} became {after.exit_code}")
     old, new = _numbers(before.output), _numbers(after.output)
     if len(old) != len(new):
-        return Verdict(False, speedup, f"{len(old)} printed numbers became {len(new)}")
+        return Verdict(False, speedup, f"{quantity(len(old), 'printed number')} became {len(new)}")
     for a, b in zip(old, new, strict=True):
         same = (math.isnan(a) and math.isnan(b)) or math.isclose(
             a, b, rel_tol=tolerance, abs_tol=tolerance * 1e-2

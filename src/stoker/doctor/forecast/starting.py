@@ -15,6 +15,7 @@ from stoker.doctor.forecast.child_request import ENVIRONMENT, NO_STEP, BatchPlac
 from stoker.doctor.forecast.trace import StepTrace
 from stoker.doctor.measure.launch import Target
 from stoker.errors import StokerError
+from stoker.units import quantity
 
 _CHILD = "stoker.doctor.forecast.child"
 
@@ -75,7 +76,7 @@ class ProgramRunner:
                     )
             except subprocess.TimeoutExpired:
                 raise MeasuringError(
-                    f"{request.program}{at} did not make {request.steps} steps in {self.timeout_s:.0f} s: "
+                    f"{request.program}{at} did not make {quantity(request.steps, 'step')} in {self.timeout_s:.0f} s: "
                     "give it less data, or raise --timeout"
                 ) from None
             if answer.exists():

@@ -10,7 +10,7 @@ from stoker.doctor.attach.sites import SiteKey, shown_path
 from stoker.doctor.guard.limits import COPIES, EAGER_OPS, KINDS, PLURAL, RETRACES, SINGULAR, SYNCS, Limits
 from stoker.doctor.stalls import eager_train_step, numpy_feed_in_loop, sync_in_loop
 from stoker.errors import StokerError
-from stoker.units import size
+from stoker.units import quantity, size
 
 _ADVICE = {
     SYNCS: sync_in_loop.STALL.remedy,
@@ -124,7 +124,7 @@ class Report:
         lines = self.ordered(kind)
         shown = [line.text() for line in lines[:_MAX_LINES]]
         if len(lines) > _MAX_LINES:
-            shown.append(f"  ... and {len(lines) - _MAX_LINES} more lines")
+            shown.append(f"  ... and {quantity(len(lines) - _MAX_LINES, 'more line')}")
         return "\n".join([*shown, f"  → {advice(kind)}"])
 
     def _describe_rest(self) -> list[str]:

@@ -12,6 +12,7 @@ from stoker.errors import RecordError
 from stoker.processors import usable_cores
 from stoker.records import ExperimentRow, Record
 from stoker.tracking.store import record_files
+from stoker.units import quantity
 
 
 def price_again(
@@ -45,8 +46,8 @@ def _check_surroundings(record: Record) -> None:
     import tensorflow as tf
 
     phase = record.tables.stepping_phase
-    here = f"{cpu_name()}, {usable_cores()} cores"
-    there = f"{record.device.name}, {phase.cores if phase is not None else 0} cores"
+    here = f"{cpu_name()}, {quantity(usable_cores(), 'core')}"
+    there = f"{record.device.name}, {quantity(phase.cores if phase is not None else 0, 'core')}"
     if here != there:
         raise RecordError(f"the run {record.id} was on another machine ({there}, not {here}): price it there")
     wanted = record.versions.get("tensorflow", "")

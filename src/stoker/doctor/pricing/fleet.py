@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from stoker.doctor.pricing.scaling import LATENCY_S
 from stoker.records import Record, SteppingRow
-from stoker.units import duration, long_duration
+from stoker.units import duration, long_duration, quantity
 
 # The number of failures drawn for each size, which makes the efficiency accurate to about a hundredth.
 _FAILURES = 4000
@@ -48,7 +48,8 @@ class Fleet:
     def assumptions(self) -> list[str]:
         """Return the assumptions in words."""
         spread = (
-            f"workers vary from step to step as this one did ({len(self.step_times)} steps); all wait for the slowest"
+            f"workers vary from step to step as this one did ({quantity(len(self.step_times), 'step')}); "
+            "all wait for the slowest"
             if self.step_times
             else "all workers are equally fast: the run kept no individual steps"
         )
@@ -58,8 +59,8 @@ class Fleet:
             f"at every step {self.gradient_bytes / 1e6:.1f} MB of gradients are exchanged at "
             f"{self.bandwidth / 1e9:g} GB/s and {self.latency_s * 1e6:.4g} us a message, in a ring or a tree, "
             "whichever is quicker, without overlap",
-            f"a job of {self.workers} workers fails every {long_duration(self.mtbf_s)}, at random; one of half the "
-            "size half as often",
+            f"a job of {quantity(self.workers, 'worker')} fails every {long_duration(self.mtbf_s)}, at random; one of "
+            "half the size half as often",
             f"a checkpoint holds up all workers for {duration(self.checkpoint_s)}; a failure loses "
             "what came after the last one",
             f"after a failure it takes {duration(self.restart_s)} until all workers work again",

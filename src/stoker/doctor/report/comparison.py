@@ -17,7 +17,7 @@ from stoker.doctor.report.page import data, document
 from stoker.doctor.report.terminal import Terminal
 from stoker.doctor.report.words import MINOR, rate
 from stoker.records import ACCOUNTS, Finding, Record, plain
-from stoker.units import duration, times
+from stoker.units import duration, quantity, times
 
 _MAX_SHOWN = 8
 # The smallest difference for which the number of runs to confirm it is given.
@@ -129,7 +129,7 @@ def _count(runs: int) -> str:
 def _count_runs(a: int, b: int) -> str:
     if a == b:
         return "one run per side" if a == 1 else f"{a} runs per side"
-    return f"{a} and {b} runs"
+    return f"{a} and {quantity(b, 'run')}"
 
 
 def percent(share: float, signed: bool = True) -> str:

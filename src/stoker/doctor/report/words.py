@@ -59,7 +59,7 @@ def _details(finding: Finding) -> list[str]:
     if "ops_per_step" in detail:
         parts.append(f"{detail['ops_per_step']:g} ops a step")
     if "objects" in detail:
-        parts.append(f"{detail['objects']} function objects")
+        parts.append(quantity(detail["objects"], "function object"))
     if "models" in detail:
         parts.append(f"{quantity(detail['models'], 'model')}, {quantity(detail['traces'], 'trace')}")
     if "rows_per_call" in detail:
@@ -80,7 +80,7 @@ def _details(finding: Finding) -> list[str]:
             "most in " + ", ".join(f"{short_path(p['file'])}:{p['line']}" for p in detail["parts"][:3])
         )
     if "collectives" in detail:
-        parts.append(f"{detail['collectives']} exchanges a step")
+        parts.append(f"{quantity(detail['collectives'], 'exchange')} a step")
     if "worker" in detail:
         parts.append(f"worker {detail['worker']}, by its {detail['account']}")
     elif len(detail.get("workers", ())) > 1:

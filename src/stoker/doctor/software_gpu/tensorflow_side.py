@@ -11,6 +11,7 @@ import tensorflow as tf
 from stoker.errors import UsageError
 from stoker.tf_internals import devices, distribution, eager, iterators
 from stoker.tf_internals.types import CollectiveOptions, DatasetIterator
+from stoker.units import quantity
 
 
 def has_started() -> bool:
@@ -34,7 +35,9 @@ def load_plugin(path: Path, count: int) -> None:
     except (RuntimeError, tf.errors.OpError) as error:
         raise UsageError(f"TensorFlow {tf.__version__} did not load the software GPU: {error}") from error
     if len(gpus()) != count:
-        raise UsageError(f"TensorFlow {tf.__version__} sees {len(gpus())} GPUs instead of {count}")
+        raise UsageError(
+            f"TensorFlow {tf.__version__} sees {quantity(len(gpus()), 'GPU')} instead of {count}"
+        )
 
 
 def adapt(library: ctypes.PyDLL, deterministic: bool) -> None:

@@ -22,6 +22,7 @@ from stoker.launch.place import WorkerPlace
 from stoker.launch.plan import LaunchPlan, plan_one_worker
 from stoker.launch.request import JobRequest
 from stoker.launch.schedulers.base import Scheduler
+from stoker.units import quantity
 
 # Ports below those of outgoing connections. Jobs on the same nodes get different ones, derived from the jobs' numbers.
 _FIRST_PORT, _PORTS = 13_000, 18_000
@@ -99,7 +100,9 @@ class Slurm(Scheduler):
         nodes = parse_node_list(self.get_variable("SLURM_STEP_NODELIST"))
         counts = parse_task_counts(self.get_variable("SLURM_STEP_TASKS_PER_NODE"))
         if len(nodes) != len(counts):
-            raise UsageError(f"slurm: the step has {len(nodes)} nodes, but task counts for {len(counts)}")
+            raise UsageError(
+                f"slurm: the step has {quantity(len(nodes), 'node')}, but task counts for {len(counts)}"
+            )
         number = self.get_number("SLURM_JOB_ID")
         first = _FIRST_PORT + number * _MOST_ON_A_NODE % (_PORTS - _MOST_ON_A_NODE)
         addresses = [
@@ -109,7 +112,9 @@ class Slurm(Scheduler):
         ]
         rank = self.get_number("SLURM_PROCID")
         if rank >= len(addresses):
-            raise UsageError(f"slurm: SLURM_PROCID is {rank}, but the step has only {len(addresses)} tasks")
+            raise UsageError(
+                f"slurm: SLURM_PROCID is {rank}, but the step has only {quantity(len(addresses), 'task')}"
+            )
         return WorkerPlace(rank, addresses)
 
     def must_submit(self) -> bool:

@@ -15,6 +15,7 @@ from stoker.serve.batching import Run
 from stoker.serve.bundle import CONVERTED, Bundle, BundleError, first_line
 from stoker.serve.engines import litert, onnx
 from stoker.serve.signature import Array, Field
+from stoker.units import quantity
 
 FILES = CONVERTED
 RUNTIMES = {"litert": "ai_edge_litert", "onnx": "onnxruntime"}
@@ -78,7 +79,7 @@ def add_labels(run: Run, known: Bundle) -> Run:
     scores = next((one for one in outputs if one.name == _SCORES), None)
     if scores is None or scores.shape[-1:] != (len(known.labels),):
         raise BundleError(
-            f"{known.path} is damaged: it has {len(known.labels)} labels, but not a score for each"
+            f"{known.path} is damaged: it has {quantity(len(known.labels), 'label')}, but not a score for each"
         )
     words = np.array([word.encode("utf-8") for word in known.labels], dtype=object)
     order = [one.name for one in known.signature.outputs]

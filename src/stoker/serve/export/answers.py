@@ -13,6 +13,7 @@ from stoker.serve.export import names
 from stoker.serve.signature import Array
 from stoker.tf_internals.keras_layers import maker_of, output_structure, takes_logits
 from stoker.tf_internals.types import Layer, Nest, Tensor
+from stoker.units import quantity
 
 _PROBABILITIES = {"softmax", "sigmoid", "hard_sigmoid"}
 
@@ -95,7 +96,7 @@ def labels_for(
         if not demanded:
             return None
         given = f"a row of {name!r} has shape {list(shape)}" if name else f"there are {len(shapes)} outputs"
-        raise ArgumentError(f"labels: {len(words)} names, but {given}")
+        raise ArgumentError(f"labels: {quantity(len(words), 'name')}, but {given}")
     return Labels(words, width or 1, _gives_logits(model))
 
 

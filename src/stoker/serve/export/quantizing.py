@@ -23,6 +23,7 @@ from stoker.serve.export.quantized_files import MANY, Quantization, QuantizedFil
 from stoker.serve.rows import as_rows
 from stoker.serve.signature import Array, Field
 from stoker.tf_internals.types import ConcreteFunction
+from stoker.units import quantity
 
 KINDS = ("int8", "float16")
 BOUND = 0.01
@@ -127,7 +128,7 @@ def quantize(
 
 def describe(report: QuantizationReport) -> str:
     """Describe the outcome in one line."""
-    left = f", {len(report['float_layers'])} of {report['layers']} layers in float" * bool(
+    left = f", {len(report['float_layers'])} of {quantity(report['layers'], 'layer')} in float" * bool(
         report["float_layers"]
     )
     one, many = report["times_quicker"]

@@ -38,6 +38,7 @@ from stoker.serve.safety.opening import seal, write_description
 from stoker.serve.signature import Array
 from stoker.tf_internals.types import Nest
 from stoker.train.execution.model_kinds import check_model
+from stoker.units import quantity
 
 _MOST_EXAMPLES = 16
 
@@ -218,7 +219,8 @@ def _answers(traced: Traced, inputs: list[Array]) -> list[Array]:
     for field, answer in zip(traced.signature.outputs, first, strict=False):
         if len(answer) != len(inputs[0]):
             raise BundleError(
-                f"output {field.name!r} has {len(answer)} rows for {len(inputs[0])} rows of input"
+                f"output {field.name!r} has {quantity(len(answer), 'row')} "
+                f"for {quantity(len(inputs[0]), 'row')} of input"
             )
     if traced.labels is not None:
         label, scores = traced.labels.arrays(first[0])

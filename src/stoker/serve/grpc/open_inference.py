@@ -32,6 +32,7 @@ from stoker.serve.plane.served import Answers
 from stoker.serve.plane.versions import Version
 from stoker.serve.signature import Array, Field
 from stoker.tf_internals.types import ProtoMessage
+from stoker.units import quantity
 from stoker.version import __version__
 
 # The field of the contents that holds each type; other types go as raw bytes only.
@@ -153,7 +154,8 @@ class InferenceService(GrpcService):
         raw = request.raw_input_contents
         if raw and len(raw) != len(request.inputs):
             raise RequestError(
-                400, f"there are {len(request.inputs)} inputs, but raw contents for {len(raw)}"
+                400,
+                f"the request has {quantity(len(request.inputs), 'input')}, but raw contents for {len(raw)}",
             )
         found: dict[str, Array] = {}
         for place, one in enumerate(request.inputs):
@@ -177,7 +179,7 @@ def _read_contents(one: ProtoMessage, tensor: SentTensor) -> Array:
     count = math.prod(tensor.shape)
     if len(values) != count:
         raise RequestError(
-            400, f"{one.name!r}: shape {tensor.shape} takes {count} values, got {len(values)} in contents."
+            400, f"{one.name!r}: shape {tensor.shape} takes {quantity(count, 'value')}, got {len(values)} in contents."
             f"{_CONTENTS[one.datatype]}",
         )  # fmt: skip
     array = np.empty(count, object) if tensor.dtype == "string" else np.array(values)

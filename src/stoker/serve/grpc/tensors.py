@@ -20,6 +20,7 @@ from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.rows import InputRows, as_asked
 from stoker.serve.signature import Array, Field
 from stoker.tf_internals.types import ProtoMessage
+from stoker.units import quantity
 
 _EMPTY_TENSOR = type(tf.make_tensor_proto(0))
 # Types whose values protobuf stores as NumPy does, with the key before them: of float_val and of double_val.
@@ -149,5 +150,5 @@ def _value(field: Field | None, feature: ProtoMessage) -> object:
     except ValueError:
         sizes = list(field.shape)
         raise RequestError(
-            400, f"{field.name!r}: a row has shape {sizes}, got {len(values)} values"
+            400, f"{field.name!r}: a row has shape {sizes}, got {quantity(len(values), 'value')}"
         ) from None

@@ -52,6 +52,7 @@ from stoker.serve.plane.served import Answers
 from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.plane.versions import Version
 from stoker.serve.signature import Array, Field
+from stoker.units import quantity
 from stoker.version import __version__
 
 _LENGTH = LENGTH.lower().encode()
@@ -193,7 +194,7 @@ def _read_inputs(head: dict[str, object], binary: bytes, settings: ServerSetting
         found[one.name] = one.from_bytes(binary[place : place + size])
         place += size
     if place != len(binary):
-        raise RequestError(400, f"there are {len(binary) - place} bytes after the last tensor")
+        raise RequestError(400, f"the body has {quantity(len(binary) - place, 'byte')} after the last tensor")
     return found
 
 

@@ -14,6 +14,7 @@ from stoker.serve.plane.errors import RequestError
 from stoker.serve.plane.models import ServedModels
 from stoker.serve.plane.versions import Version
 from stoker.serve.signature import Array, Field
+from stoker.units import quantity
 
 TYPES = {
     "BOOL": "bool", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32", "UINT64": "uint64", "INT8": "int8",
@@ -64,7 +65,7 @@ class SentTensor:
         count = math.prod(self.shape)
         if not isinstance(self.data, list):
             raise RequestError(400, f'{self.name!r}: "data" must be a list')
-        wrong_size = f"{self.name!r}: shape {self.shape} takes {count} values, got "
+        wrong_size = f"{self.name!r}: shape {self.shape} takes {quantity(count, 'value')}, got "
         if len(self.data) > count:
             raise RequestError(400, f"{wrong_size}{len(self.data)}")
         try:
@@ -82,7 +83,8 @@ class SentTensor:
             return self._strings(data, count).reshape(self.shape)
         if len(data) != count * self.width:
             raise RequestError(
-                400, f"{self.name!r}: shape {self.shape} takes {count * self.width} bytes, got {len(data)}"
+                400,
+                f"{self.name!r}: shape {self.shape} takes {quantity(count * self.width, 'byte')}, got {len(data)}",
             )
         array = np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<"))
         return array.astype(self.dtype, copy=False).reshape(self.shape)
@@ -98,7 +100,9 @@ class SentTensor:
             found.append(data[place + 4 : place + 4 + length])
             place += 4 + length
         if place != len(data) or len(found) != count:
-            raise RequestError(400, f"{self.name!r}: expected {count} strings, each preceded by its length")
+            raise RequestError(
+                400, f"{self.name!r}: expected {quantity(count, 'string')}, each preceded by its length"
+            )
         array = np.empty(count, object)
         array[:] = found
         return array

@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypedDict
 
+from stoker.units import quantity
+
 ACCOUNTS = ("parse", "queue", "batch", "engine", "encode", "loop")
 _FULL_BATCH = 0.5
 
@@ -76,7 +78,7 @@ def lines(model: str, accounts: Mapping[str, float], facts: Facts) -> list[str]:
     if not facts.requests:
         return [f"{model}: no requests, so there is no ledger"]
     total = sum(accounts.values()) or 1e-9
-    shown = [f"{model}: {facts.requests:,} requests, {1e6 * total / facts.requests:,.0f} us each"]
+    shown = [f"{model}: {quantity(facts.requests, 'request')}, {1e6 * total / facts.requests:,.0f} us each"]
     for name in sorted(ACCOUNTS, key=lambda one: -accounts.get(one, 0.0)):
         seconds = accounts.get(name, 0.0)
         shown.append(

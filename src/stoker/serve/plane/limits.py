@@ -14,6 +14,7 @@ from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.rows import InputRows
 from stoker.serve.signature import Field
 from stoker.tf_internals.types import ProtoMessage
+from stoker.units import quantity
 
 # NumPy takes 64 dimensions, older versions 32; no served model has nearly as many.
 _MOST_DIMENSIONS = 32
@@ -59,7 +60,8 @@ def check_json(body: bytes, fields: Sequence[Field], settings: ServerSettings) -
     most = settings.rows * (2 + sum(map(_values_in_row, fields))) + _BESIDE_ROWS
     if values > most:
         raise RequestError(
-            400, f"the body has about {values} values: {settings.rows} rows have at most {most}"
+            400,
+            f"the body has about {values} values: at most {most} fit into {quantity(settings.rows, 'row')}",
         )
 
 
@@ -85,7 +87,7 @@ def check_context(size: int, examples: int, settings: ServerSettings) -> None:
     if size * examples > settings.body_bytes:
         raise RequestError(
             400,
-            f"a context of {size} bytes for each of {examples} examples takes {size * examples} bytes; "
+            f"a context of {size} bytes for each of {quantity(examples, 'example')} takes {size * examples} bytes; "
             f"the limit is {settings.body_bytes}",
         )
 

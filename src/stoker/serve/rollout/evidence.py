@@ -20,7 +20,7 @@ import numpy as np
 
 from stoker.errors import ArgumentError
 from stoker.serve.signature import Array
-from stoker.units import percent
+from stoker.units import percent, quantity
 
 ALLOWED: Final = 0.01
 ERROR: Final = 0.01
@@ -100,7 +100,7 @@ class AgreementTest:
 
     def describe(self) -> str:
         """Return the conclusion in one line."""
-        count = f"{percent(self.changed)} of rows changed in {self.requests:,} requests"
+        count = f"{percent(self.changed)} of rows changed in {quantity(self.requests, 'request')}"
         if self.conclusion is Conclusion.OPEN:
             return f"not enough yet: {count}; {percent(self.allowed)} may change"
         bound = "more" if self.conclusion is Conclusion.DIFFERENT else "fewer"

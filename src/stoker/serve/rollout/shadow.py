@@ -27,6 +27,7 @@ from stoker.serve.plane.errors import describe
 from stoker.serve.rollout.changes import compare_answers
 from stoker.serve.rollout.evidence import AgreementTest, Conclusion
 from stoker.serve.signature import Array
+from stoker.units import quantity
 
 if TYPE_CHECKING:
     from stoker.serve.plane.served import ServedSignature
@@ -201,7 +202,7 @@ class Candidate:
         changed = compare_answers(dict(zip(first.answers, joined, strict=True)), answers).changed
         ends = np.cumsum([one.count for one in batch])
         if len(changed) != ends[-1]:
-            raise ValueError(f"the model did not give {ends[-1]} rows for {ends[-1]}")
+            raise ValueError(f"the model did not give {quantity(ends[-1], 'row')} for {ends[-1]}")
         return [float(part.mean()) for part in np.split(changed, ends[:-1])]
 
     def describe(self) -> dict[str, object]:

@@ -11,6 +11,8 @@ import os
 import queue
 import threading
 
+from stoker.units import quantity
+
 _MOST_WAITING = 10_000
 _FLUSH_S = 2.0
 
@@ -52,7 +54,7 @@ class ServerLog(logging.Handler):
         while (line := self._lines.get()) is not None:
             with self._counting:
                 self.lost, self._overflow = self.lost + self._overflow, 0
-            if self.lost and self._write(f"{self.lost} log lines could not be written"):
+            if self.lost and self._write(f"{quantity(self.lost, 'log line')} could not be written"):
                 self.lost = 0
             if self.lost or not self._write(line):
                 self.lost += 1

@@ -42,6 +42,7 @@ from stoker.train.program import CheckpointedState
 from stoker.train.workers.copies import part_name
 from stoker.train.workers.group import Group
 from stoker.train.workers.shares import Share
+from stoker.units import quantity
 
 # The fields that every version has saved of a run, and their types.
 _PROGRESS: dict[str, type | tuple[type, ...]] = {
@@ -186,7 +187,7 @@ class Resume:
         if self._saved is not None:
             if self._own_place and self._saved.replicas != self.group.replicas:
                 raise CheckpointError(
-                    f"{self._saved.path} was saved by {self._saved.replicas} replicas, this run has "
+                    f"{self._saved.path} was saved by {quantity(self._saved.replicas, 'replica')}, this run has "
                     f"{self.group.replicas}: with divide='rows' or 'files' a job must resume with the same number; "
                     "with 'share' it may differ"
                 )

@@ -18,6 +18,7 @@ from stoker.tf_internals.types import Array, Data, DataAdapter, Nest, Tensor
 from stoker.train.execution.batch_function import Skeleton, flatten
 from stoker.train.execution.epoch_steps import whole_executions
 from stoker.train.execution.feed import replace_optionals
+from stoker.units import quantity
 
 DEFAULT_BATCH = 32
 _STRING_BYTES = 64  # the assumed size of a string when a chunk is sized
@@ -91,7 +92,7 @@ def _check_rows(data: Data) -> None:
 
 def warn_ran_out(steps: int, found: int) -> None:
     """Warn that a dataset ended before the requested number of steps."""
-    warnings.warn(f"the data ended after {found} of {steps} steps", stacklevel=4)
+    warnings.warn(f"the data ended after {found} of {quantity(steps, 'step')}", stacklevel=4)
 
 
 def _count_wanted(rows: int, batch: int, steps: int | None, steps_per_execution: int) -> int:

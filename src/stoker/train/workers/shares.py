@@ -28,6 +28,7 @@ from stoker.tf_internals.types import Data, Dataset, Nest, Tensor
 from stoker.train.execution.feeding.sources import validation_parts
 from stoker.train.execution.feeding.streamed import is_distributed, replicas_of
 from stoker.train.workers.group import Group
+from stoker.units import quantity
 
 WAYS = ("share", "rows", "files")
 
@@ -118,7 +119,7 @@ def own_size(batch_size: int, group: Group) -> int:
     size = batch_size * (group.rank + 1) // group.count - batch_size * group.rank // group.count
     if size == 0:
         raise ArgumentError(
-            f"a batch of {batch_size} rows leaves worker {group.rank} of {group.count} without rows"
+            f"a batch of {quantity(batch_size, 'row')} leaves worker {group.rank} of {group.count} without rows"
         )
     return size
 

@@ -8,7 +8,7 @@ from stoker.doctor.probes.pipelines import BUFFERS, stage_name
 from stoker.doctor.stall import stalls
 from stoker.doctor.stalls.python_input_pipeline import STALL as PYTHON_INPUT
 from stoker.records import Finding, PipelineRow, PipelineStage, Record
-from stoker.units import duration
+from stoker.units import duration, quantity
 
 _MAX_PIPELINES = 20
 
@@ -36,7 +36,7 @@ def _show_pipeline(row: PipelineRow, blamed: dict[tuple[str, int], Finding]) -> 
         for stage in reversed(row.stages)
     ]
     waited = f"{duration(row.wait_s)} waited for"
-    facts = [f"{row.elements:,} elements", waited] if row.elements else ["read inside a graph"]
+    facts = [quantity(row.elements, "element"), waited] if row.elements else ["read inside a graph"]
     if row.first_wait_s:
         facts.append(f"{duration(row.first_wait_s)} of it for the first element")
     return {"stages": stages, "facts": " · ".join(facts)}
