@@ -96,7 +96,8 @@ def _describe(feature: Feature, rows: int, found: Mapping[str, Any], of: str) ->
         read = f"category, {quantity(different, 'value')}{f' in the {of}' if of else ''}"
         if different > max(_MANY_VALUES, _MANY_FOR_ROWS * rows) and not note:
             note = f"many values for {rows:,} rows"
-    missing = f"{feature.missing:,} missing{f' in the {of}' if of else ''}" if feature.missing else ""
+    # Counted while the file was read, before rows were divided.
+    missing = f"{feature.missing:,} missing{' in all rows' if of else ''}" if feature.missing else ""
     return {
         "column": feature.name,
         "read": read,
