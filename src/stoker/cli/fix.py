@@ -147,8 +147,8 @@ def _apply_verified(changes: list[FileChange], words: list[str], tolerance: floa
     for change in changes:
         _say(change)
     print_answer(f"{verdict}{'' if kept else ': the files were put back'}")
-    hint = "" if verdict.same else verify.describe_missing_seed(words)
-    if hint:
+    hints = () if verdict.same else (verify.describe_missing_seed(words), verdict.hint)
+    for hint in filter(None, hints):
         print_answer(hint)
     return 0 if kept else 1
 

@@ -38,6 +38,23 @@ def test_other_results_are_noticed(output: str, code: int, reason: str) -> None:
     assert reason in str(verdict)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "hint"),
+    [
+        ("1\n1.2833\n", "1\n1.2796\n", "Numbers that agree before it: 1."),
+        ("1\n2\n1.2833\n", "1\n2\n1.2796\n", "allow it with --tolerance 0.01"),
+        # From the first number on, or by far.
+        ("1.2833\n", "1.2796\n", ""),
+        ("1\n1.2833\n", "1\n0.7\n", ""),
+        ("1\n1.2833\n", "1\nnan\n", ""),
+    ],
+)
+def test_what_may_be_rounding_can_be_allowed(before: str, after: str, hint: str) -> None:
+    found = compare(outcome(before), outcome(after)).hint
+    assert hint in found
+    assert bool(found) is bool(hint)
+
+
 def test_what_a_progress_bar_has_drawn_over_is_no_result(tmp_path: Path) -> None:
     """How often Keras redraws its bar depends on the time it takes, and so changes with every repair."""
     program = tmp_path / "program.py"

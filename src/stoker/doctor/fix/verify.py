@@ -31,6 +31,8 @@ _TIMED_LINE = re.compile(r"\b(?:time|took|elapsed|duration|throughput|per second
 _SEED = re.compile(r"\bset_(?:random_)?seed\b|\benable_op_determinism\b")
 # A speedup below this means slower; a smaller difference is noise.
 _SLOWER = 0.9
+# What rounding may have become after many steps, as a share of a number.
+_MOST_ROUNDING = 0.05
 # How long an interrupted program may take to end. The files are put back after that.
 _GRACE_S = 5.0
 
@@ -64,6 +66,8 @@ class Verdict:
     same: bool
     speedup: float
     reason: str = ""
+    # What to try if the difference may be rounding.
+    hint: str = ""
     # Whether the speedup compares steps a second, as prices do.
     of_steps: bool = False
 
@@ -161,13 +165,22 @@ def compare(before: FixOutcome, after: FixOutcome, tolerance: float = 1e-3) -> V
     old, new = _numbers(before.output), _numbers(after.output)
     if len(old) != len(new):
         return Verdict(False, speedup, f"{quantity(len(old), 'printed number')} became {len(new)}")
-    for a, b in zip(old, new, strict=True):
+    for place, (a, b) in enumerate(zip(old, new, strict=True)):
         same = (math.isnan(a) and math.isnan(b)) or math.isclose(
             a, b, rel_tol=tolerance, abs_tol=tolerance * 1e-2
         )
         if not same:
-            return Verdict(False, speedup, f"{a:g} became {b:g}")
+            return Verdict(False, speedup, f"{a:g} became {b:g}", _describe_rounding(place, a, b))
     return Verdict(True, speedup, of_steps=_have_same_steps(before, after))
+
+
+def _describe_rounding(same: int, before: float, after: float) -> str:
+    """Say how to allow a difference that may come from rounding, which training makes larger step by step."""
+    off = abs(after - before) / max(abs(before), abs(after))
+    if not same or not off <= _MOST_ROUNDING:
+        return ""
+    enough = 10 ** math.ceil(math.log10(off))
+    return f"Numbers that agree before it: {same:,}. If it is rounding, allow it with --tolerance {enough:g}"
 
 
 def _have_same_steps(before: FixOutcome, after: FixOutcome) -> bool:
