@@ -210,7 +210,7 @@ def test_files_of_another_encoding(reviews: Any) -> None:
         path.write_text("größer", encoding="utf-16-le")
     said = complain(encoding="latin-1")
     assert said == (
-        f"{files[0]}, like all 300 files, is not latin-1 text: if it is text, give its encoding, "
+        f"{files[0]} is not latin-1 text (none of 300 files is): if it is text, give its encoding, "
         "such as encoding='utf8' or 'utf-16'"
     )
     assert complain(encoding="latin1") == said.replace("latin-1", "latin1")

@@ -61,9 +61,9 @@ def suggest_others(encoding: str) -> str:
     return f"encoding={first!r} or {second!r}"
 
 
-def refuse_encoding(path: object, encoding: str) -> ArgumentError:
-    """Return the error for a file that is not text in the encoding."""
+def refuse_encoding(path: object, encoding: str, others: str = "") -> ArgumentError:
+    """Return the error for a file that is not text in the encoding. `others` tells of the files beside it."""
     return ArgumentError(
-        f"{path} is not {show_encoding(encoding)} text: if it is text, give its encoding, such as "
+        f"{path} is not {show_encoding(encoding)} text{others}: if it is text, give its encoding, such as "
         f"{suggest_others(encoding)}"
     )

@@ -59,7 +59,7 @@ class Folders:
         given = show_encoding(self._encoding)
         if count == total:
             return refuse_encoding(
-                first if total == 1 else f"{first}, like all {total:,} files,", self._encoding
+                first, self._encoding, f" (none of {total:,} files is)" if total > 1 else ""
             )
         where, what = ("is", "it") if count == 1 else ("are", "them")
         # If the others have only the characters that both encodings write alike, all may have the other.
