@@ -20,7 +20,7 @@ define need
 	else echo "Skipped: $(3). Install $(2), or run as root: make system-packages"; fi
 endef
 
-.PHONY: coverage news dist constraints demo demo-ledger demo-fit demo-software-gpu demo-recipe test retest system-packages test-fast memory-programs lint docs clean soak \
+.PHONY: coverage news dist constraints demo demo-ledger demo-fit demo-software-gpu demo-recipe test test-slow retest system-packages test-fast memory-programs lint docs clean soak \
 	soak-run soak-resume soak-store soak-cases soak-serve soak-package soak-engines soak-workers soak-bucket \
 	soak-random soak-models soak-pipelines soak-faults soak-tables soak-bundles bench-examples screenshots browser postgresql engine-tools mlflow image-tools \
 	bench bench-overhead bench-check bench-guard bench-software-gpu bench-memory bench-memory-changes bench-page bench-whatif bench-fit bench-many bench-checkpoint \
@@ -52,12 +52,17 @@ demo-recipe: $(READY)
 # As many processes as the machine has room for.
 PYTEST := $(BIN)/python -m pytest -n auto
 
+# All tests but the slow ones: under a quarter of an hour on two idle cores, installation included.
 # Compiled first, and compiled code is kept: the tests start hundreds of processes that import Stoker.
 unexport PYTHONDONTWRITEBYTECODE
 test: $(READY) browser postgresql
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint mlflow
 	$(BIN)/python -m compileall -q src tests
-	$(PYTEST)
+	$(PYTEST) -m "not slow"
+
+# The tests that run programs for many seconds: kills, jobs of several workers, lessons. CI runs them after `make test`.
+test-slow: $(READY) browser postgresql mlflow
+	$(PYTEST) -m slow
 
 # What failed in the last run, once more and one after another. Fails if nothing had: then it was not a test that failed.
 retest: $(READY)
@@ -68,7 +73,7 @@ retest: $(READY)
 test-fast: $(READY)
 	$(PYTEST) -m fast
 
-# The memory books of ten programs on the software GPU; `make test` runs two of them.
+# The memory books of ten programs on the software GPU; `make test-slow` runs two of them.
 memory-programs: $(READY)
 	STOKER_MEMORY_PROGRAMS=all $(BIN)/python -m pytest tests/doctor/memory/test_programs.py
 
@@ -240,7 +245,7 @@ soak-run: $(READY)
 soak-resume: $(READY)
 	$(BIN)/python benchmarks/soak_resume.py
 
-# All cases of the tests that `make test` runs for some: every example and its twin, every repair, large networks, more random ones.
+# All cases of the tests that `make test` and `make test-slow` run for some: every example and its twin, every repair, large networks, more random ones.
 soak-cases: $(READY)
 	STOKER_ALL_CASES=1 $(PYTEST) tests/test_examples.py tests/doctor/fix/test_repaired_examples.py tests/doctor/software_gpu/test_parity.py \
 		tests/train/workers tests/train/test_random_models.py tests/data/tuning/test_random_pipelines.py \
