@@ -12,8 +12,8 @@ from stoker.doctor.pricing import prices
 from stoker.doctor.pricing import program as programs
 from stoker.doctor.pricing.claims import repair_of
 from stoker.doctor.pricing.repairs import UNDISTURBED, apply_repairs
-from stoker.doctor.replay.pieces import Piece
-from stoker.doctor.replay.program import Program, Source
+from stoker.doctor.replay.pieces import Piece, join_alike
+from stoker.doctor.replay.program import Program, Source, is_element
 from stoker.doctor.replay.simulation import Draw, replay, seconds_per_step
 from stoker.doctor.stall import stalls
 from stoker.records import Finding, Record
@@ -331,3 +331,27 @@ def test_python_is_quicker_without_an_input_that_holds_its_lock() -> None:
     lock = Draw().between(1.5, 5.0, "lock")
     left = 0.045 * Draw().between(0.01, 0.1, "left")
     assert gain(run, finding("python-input-pipeline")) > 0.045 / (0.005 / lock + left) * 0.8
+
+
+def test_alike_pieces_are_joined_between_elements_only() -> None:
+    element = Piece("input", 0.5, ("train.py", 3))
+    step = [Piece("python", 1.0), Piece("eager", 2.0), Piece("python", 0.25), element, Piece("python", 4.0)]
+    joined = join_alike(step, is_element, frozenset())
+    assert joined == [Piece("python", 1.25), Piece("eager", 2.0), element, Piece("python", 4.0)]
+    assert join_alike(step, is_element, {"python"}) == step
+
+
+def test_joining_alike_pieces_changes_no_replay() -> None:
+    step = [
+        Piece("python", 0.2),
+        Piece("dispatch", 0.1, ("train.py", 5)),
+        Piece("python", 0.3),
+        Piece("input", 0.0, ("train.py", 3)),
+        Piece("dispatch", 0.4, ("train.py", 5)),
+        Piece("dispatch", 0.1, ("train.py", 5)),
+    ]
+    joined = join_alike(step, is_element, frozenset())
+    assert len(joined) == 4
+    for ahead in (0, 2):
+        source = Source(0.9, ahead=ahead)
+        assert replay([joined] * 4, source, False) == pytest.approx(replay([step] * 4, source, False))

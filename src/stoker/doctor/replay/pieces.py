@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import fsum
 
 # Accounts of work in Python, which must wait for Python's lock. In a save, this is the walk through the objects.
@@ -55,4 +55,32 @@ def python_s(steps: Sequence[Sequence[Piece]], eager_kernels: float) -> float:
             if p.account in PYTHON
         )
         for step in steps
+    )
+
+
+def join_alike(
+    pieces: Iterable[Piece], is_border: Callable[[Piece], bool], apart: Container[str]
+) -> list[Piece]:
+    """Return the pieces with those of one account, site and name joined: not across a border, nor on these accounts."""
+    joined: list[Piece] = []
+    places: dict[tuple[str, Site | None, str], int] = {}
+    for piece in pieces:
+        if is_border(piece):
+            places.clear()
+        elif piece.account not in apart:
+            place = places.setdefault((piece.account, piece.site, piece.name), len(joined))
+            if place < len(joined):
+                joined[place] = _join(joined[place], piece)
+                continue
+        joined.append(piece)
+    return joined
+
+
+def _join(first: Piece, second: Piece) -> Piece:
+    return replace(
+        first,
+        seconds=first.seconds + second.seconds,
+        wait=first.wait + second.wait,
+        device=first.device + second.device,
+        tail=first.tail + second.tail,
     )

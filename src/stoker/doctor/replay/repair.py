@@ -57,6 +57,8 @@ class Repair(ABC):
     owns_whole_calls: bool = False
     # Whether the eager ops that follow a tape belong to the finding.
     owns_tapes: bool = False
+    # The accounts in which the number of pieces matters, or the length of each: alike ones must not be joined.
+    looks_at_single_pieces_of: frozenset[str] = frozenset()
     # Whether only the lost part of the finding's time counts; the rest belongs to other findings, or stays.
     claims_loss_only: bool = False
     # The experiment (`doctor/experiments/trials.py`) that times the repair; empty if it is only modelled.

@@ -81,6 +81,7 @@ class NumpyFeedInLoop(Rule):
         accounts=("transfer",),
         assumes=f"data is converted once before the loop; taking rows from it copies nothing; {WARM}",
         beside=(0.0, 1.0),
+        looks_at_single_pieces_of=frozenset({"transfer"}),
         experiment="resident-data",
     )
 

@@ -97,6 +97,9 @@ class TracedOnce(TraceRepair):
     beside: tuple[float, float] = (0.0, 0.5)
     # The loss also includes the first execution after each trace.
     claims_loss_only: bool = True
+    looks_at_single_pieces_of: frozenset[str] = frozenset(
+        {"trace", "python", "dispatch", "graph", "launch", "compute"}
+    )
     # Whether the loop also makes the function.
     makes_function: bool = False
     experiment: str = "same-graph"
