@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 import warnings
 
 import pytest
 
 from stoker import deprecation
 from stoker.version import __version__
-from tests.support import ROOT
+from tests.support import ROOT, SRC
 
 
 def old_name() -> int:
@@ -36,11 +37,29 @@ def test_python_can_turn_it_into_an_error() -> None:
             old_name()
 
 
+def find_warnings() -> dict[str, str]:
+    """The names that warn, each with the version that removes it."""
+    warn = re.compile(r'\bdeprecation\.warn\(\s*"([^"]+)",\s*"[^"]+",\s*removed_in="([^"]+)"')
+    sources = [
+        path.read_text(encoding="utf-8") for path in SRC.rglob("*.py") if path.name != "deprecation.py"
+    ]
+    return dict(pair for source in sources for pair in warn.findall(source))
+
+
 def test_nothing_deprecated_outlives_its_version() -> None:
     from stoker.cli._launch.options import ENGINE_REMOVED_IN
 
     current = tuple(map(int, __version__.split(".")[:2]))
-    assert tuple(map(int, ENGINE_REMOVED_IN.split("."))) > current, "remove it now"
+    found = {**find_warnings(), "--engine": ENGINE_REMOVED_IN}
+    assert [name for name, end in found.items() if tuple(map(int, end.split("."))) <= current] == []
+
+
+def test_the_version_policy_lists_what_is_deprecated() -> None:
+    policy = (ROOT / "docs" / "versions.md").read_text(encoding="utf-8")
+    listed = re.sub(r"\s+", " ", policy.partition("Deprecated now:")[2].partition("\n- **")[0])
+    assert "Trainer.workings" in find_warnings()
+    for name in ("stoker launch --engine", *find_warnings()):
+        assert f"`{name}`" in listed
 
 
 def test_the_docs_say_when_the_flag_goes() -> None:

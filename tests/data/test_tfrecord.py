@@ -76,6 +76,39 @@ def test_shards_share_out_the_records(shards: Path, shuffle: bool) -> None:
     assert sorted(one for part in parts for one in _ids(part)) == list(range(100))
 
 
+def _plain(path: Path, lengths: list[int]) -> None:
+    """Records with a number each, their place in the file, as often as is said."""
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for place, length in enumerate(lengths):
+            numbers = tf.train.Feature(int64_list=tf.train.Int64List(value=[place] * length))
+            example = tf.train.Example(features=tf.train.Features(feature={"id": numbers}))
+            writer.write(example.SerializeToString())
+
+
+def test_records_are_shuffled_through_a_buffer(tmp_path: Path) -> None:
+    _plain(tmp_path / "a.tfrecord", [1] * 20_000)
+    dataset: Any = stoker.data.tfrecord(tmp_path, batch_size=1000, shuffle=True, seed=1)
+    found = np.concatenate([inputs["id"].numpy() for inputs in dataset])
+    assert sorted(found) == list(range(20_000))
+    # How many records early one comes: at most all that are with it in the buffer.
+    assert 16_300 < max(found - np.arange(20_000)) < 16_384
+
+
+def test_the_spec_is_that_of_the_first_hundred_records_of_the_first_file(tmp_path: Path) -> None:
+    _plain(tmp_path / "a.tfrecord", [1] * 99 + [2])
+    assert isinstance(stoker.data.tfrecord(tmp_path / "a.tfrecord").spec["id"], tf.io.RaggedFeature)
+    _plain(tmp_path / "b.tfrecord", [1] * 100 + [2])
+    with pytest.raises(
+        ArgumentError, match="record 101: feature id has 2 values, but 1 in the records before"
+    ):
+        stoker.data.tfrecord(tmp_path / "b.tfrecord")
+    _plain(tmp_path / "c.tfrecord", [1] * 5)
+    with pytest.raises(
+        ArgumentError, match=r"a\.tfrecord, record 100: feature id has 2 values, but 1 in the"
+    ):
+        stoker.data.tfrecord([tmp_path / "c.tfrecord", tmp_path / "a.tfrecord"])
+
+
 def test_bad_files(tmp_path: Path) -> None:
     _write(tmp_path / "a.tfrecord", range(300))
     whole = (tmp_path / "a.tfrecord").read_bytes()

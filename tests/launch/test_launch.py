@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -214,7 +216,17 @@ def test_a_peer_that_the_scheduler_starts_is_named_if_it_never_comes(
     )
 
 
-@pytest.mark.parametrize("warning", [signal.SIGTERM, signal.SIGUSR1])
+@contextmanager
+def inherited_hangup(handler: signal.Handlers) -> Iterator[None]:
+    """Have jobs that start within the block ignore SIGHUP, as with `nohup`, or not, though the tests do."""
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("warning", [signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
 def test_a_warning_reaches_all_workers_and_their_answer_is_the_jobs(
     tmp_path: Path, warning: signal.Signals
 ) -> None:
@@ -224,7 +236,7 @@ signal.signal(signal.SIGTERM, lambda *_: os._exit(75))
 note("ready")
 time.sleep(1000)
 """
-    with start_job(tmp_path, program, "-n", "2") as job:
+    with inherited_hangup(signal.SIG_DFL), start_job(tmp_path, program, "-n", "2") as job:
         wait_for_notes(tmp_path, "ready", 2)
         job.send_signal(warning)
         _, stderr = job.communicate()
@@ -232,6 +244,24 @@ time.sleep(1000)
         75,
         "stoker: the workers saved and exited; run the same command again to continue",
     )
+
+
+def test_a_closed_terminal_does_not_end_a_job_under_nohup(tmp_path: Path) -> None:
+    program = """
+signal.signal(signal.SIGTERM, lambda *_: note("asked"))
+note("ready")
+while not pathlib.Path("go").exists(): time.sleep(0.01)
+os._exit(75)
+"""
+    with inherited_hangup(signal.SIG_IGN), start_job(tmp_path, program, "-n", "1") as job:
+        wait_for_notes(tmp_path, "ready", 1)
+        job.send_signal(signal.SIGHUP)
+        # If it had heard the first signal, the second would end the worker at once.
+        job.send_signal(signal.SIGTERM)
+        wait_until(lambda: job.poll() is not None or bool(read_notes(tmp_path, "asked")))
+        (tmp_path / "go").touch()
+        _, stderr = job.communicate()
+    assert (job.returncode, "run the same command again to continue" in stderr) == (75, True), stderr
 
 
 def test_ctrl_c_twice_ends_workers_that_ignore_it(tmp_path: Path) -> None:

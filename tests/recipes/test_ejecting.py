@@ -28,8 +28,11 @@ def test_stoker_check_finds_nothing(
     kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "train.py").write_text(ejecting.program(kind, _settings(kind)))
+    program = ejecting.program(kind, _settings(kind))
+    (tmp_path / "train.py").write_text(program)
     assert main(["check", "train.py"]) == 0, capsys.readouterr().out
+    # As docs/recipes.md says.
+    assert 170 <= len(program.splitlines()) <= 250
 
 
 def _settings(kind: str) -> Any:

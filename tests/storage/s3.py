@@ -47,6 +47,8 @@ class Proxy:
     def __init__(self, port: int) -> None:
         self.behind = port
         self.fault: Callable[[str, str, int], str] = lambda method, path, count: ""
+        # Called for each request, which waits until it returns.
+        self.hold: Callable[[str, str], None] = lambda method, path: None
         self.seen: Counter[tuple[str, str, str]] = Counter()
         self.faults: Counter[str] = Counter()
         self.lock = threading.Lock()
@@ -58,6 +60,7 @@ class Proxy:
     def clear(self) -> None:
         """No faults, nothing seen."""
         self.fault = lambda method, path, count: ""
+        self.hold = lambda method, path: None
         self.seen.clear()
         self.faults.clear()
 
@@ -76,6 +79,7 @@ def proxy_to(port: int) -> Iterator[tuple[Proxy, int]]:
                 proxy.seen[key] += 1
                 fault = proxy.fault(self.command, self.path, proxy.seen[key])
                 proxy.faults[fault] += bool(fault)
+            proxy.hold(self.command, self.path)
             body = self._read_body()
             if fault in STATUS:
                 status, code = STATUS[fault]

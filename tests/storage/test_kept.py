@@ -17,6 +17,7 @@ import pytest
 from stoker import storage
 from stoker.errors import ArgumentError, StokerError, UnavailableError
 from stoker.storage import fetching
+from stoker.storage.remote import Remote
 from tests.storage.buckets import Bucket
 from tests.support import HANGS_S
 
@@ -52,6 +53,44 @@ def test_large_files_come_in_parts(bucket: Bucket, monkeypatch: pytest.MonkeyPat
     ranges = {one for method, path, one in bucket.proxy.seen if method == "GET" and one}
     assert len(ranges) == 11
     assert {"500", "503", "cut"} <= set(bucket.proxy.faults)
+
+
+def test_a_part_has_eight_mebibytes(bucket: Bucket) -> None:
+    size = (16 << 20) + 5
+    content = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    assert Path(storage.local_path(bucket.put("large.bin", content))).read_bytes() == content
+    ranges = {one for method, _, one in bucket.proxy.seen if method == "GET" and one}
+    assert ranges == {"bytes=0-8388607", "bytes=8388608-16777215", "bytes=16777216-16777220"}
+
+
+def test_sixteen_requests_are_made_at_a_time(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetching, "PART_BYTES", 1 << 10)
+    content = _content(48 << 10)
+    url = bucket.put("many.bin", content)
+    together, waiting, most = threading.Barrier(16), threading.Semaphore(16), []
+
+    def hold(method: str, path: str) -> None:
+        """Each waits until sixteen are there."""
+        if method == "GET" and "?" not in path:
+            most.append(waiting.acquire(blocking=False))
+            together.wait(HANGS_S)
+            waiting.release()
+
+    bucket.proxy.hold = hold
+    assert Path(storage.local_path(url)).read_bytes() == content
+    assert most == [True] * 48
+
+
+def test_settings_of_the_users_own_for_the_backend_hold(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fsspec.config import conf
+
+    monkeypatch.setitem(conf, "s3", {"config_kwargs": {"user_agent_extra": "mine"}})
+    told = Remote(bucket.url)._system.config_kwargs
+    assert told == {"max_pool_connections": 16, "user_agent_extra": "mine"}
+    monkeypatch.setitem(conf, "s3", {"config_kwargs": {"max_pool_connections": 4}})
+    assert Remote(bucket.url)._system.config_kwargs == {"max_pool_connections": 4}
 
 
 def test_files_globs_and_folders(bucket: Bucket) -> None:

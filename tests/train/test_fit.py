@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 import stoker
-from stoker.train.execution.feeding import memory
+from stoker.train.execution.feeding import memory, sources
 from stoker.train.execution.feeding.resident import order_of
 from stoker.train.execution.hooks import list_batch_callbacks
 from stoker.train.loop.progress import Bar
@@ -151,6 +151,32 @@ def test_a_small_job_tries_nothing_and_leaves_nothing() -> None:
     assert not Path(".stoker").exists()
 
 
+def test_from_a_thousand_steps_on_the_length_of_the_job_decides() -> None:
+    def why(rows: int, epochs: int) -> str:
+        reasons = stoker.fit(dense(), *models.data(rows), 1, epochs=epochs, verbose=0).plan.reasons
+        return str(reasons[0])
+
+    assert why(27, 37) == "999 steps would not repay compiling with XLA"
+    assert "steps would not repay" not in why(50, 20)
+
+
+@pytest.mark.parametrize(
+    ("kept", "job_s", "tried"),
+    [(False, 7.9, False), (False, 8.1, True), (True, 3.9, False), (True, 4.1, True)],
+)
+def test_xla_is_tried_for_jobs_that_would_repay_compiling(
+    kept: bool, job_s: float, tried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half as long a job will do if the next one finds what this one compiles."""
+    monkeypatch.setattr(decide, "FEWEST_STEPS_FOR_XLA", 1)
+    monkeypatch.setattr(trials, "are_kept", lambda: kept)
+    monkeypatch.setattr(trials, "_time", lambda loop, steps: job_s / 8)
+    monkeypatch.setattr(trials, "measure_share_that_ran", lambda before: 1.0)
+    reason = stoker.fit(dense(), X, Y, 12, epochs=2, verbose=0).plan.reasons[0]
+    untried = f"XLA not tried: {job_s} s of training would not repay compiling"
+    assert reason.partition(";")[0] == ("XLA is only 1.00x as fast" if tried else untried)
+
+
 @pytest.mark.usefixtures("eager_to_try")
 def test_a_trial_leaves_no_trace_in_the_numbers_and_its_choice_holds() -> None:
     model = dense(optimizer="adam")
@@ -221,8 +247,18 @@ def test_data_that_does_not_fit_is_streamed(monkeypatch: pytest.MonkeyPatch) -> 
     assert history.plan.reasons[0] == "1.1 KiB of data, room for 1000 B"
 
 
-def test_there_is_room_on_this_machine() -> None:
-    assert 2**20 < memory.room_for_data() < 2**50
+@pytest.mark.parametrize(("free", "feed"), [(2880, "resident"), (2877, "streamed")])
+def test_data_may_take_two_fifths_of_the_free_memory(
+    free: int, feed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "free", lambda: free)
+    source = sources.source(X, Y, batch_size=12)
+    assert source.bytes == X.nbytes + Y.nbytes == 1152
+    assert decide.choose_feed(source, Plan()).feed == feed
+
+
+def test_free_memory_is_less_than_there_is() -> None:
+    assert 0 < memory.room_for_data() < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def test_a_batch_that_does_not_fit_names_one_that_does() -> None:
@@ -313,6 +349,27 @@ def test_only_callbacks_that_act_on_batches_slow_the_calls(tmp_path: Path) -> No
     ]
     for callback in acting:
         assert list_batch_callbacks([callback]) == [type(callback).__name__]
+
+
+def test_a_callback_that_says_so_is_called_once_per_call() -> None:
+    class Numbers(keras.callbacks.Callback):
+        every_batch = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.begun: list[int] = []
+            self.ended: list[int] = []
+
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            self.begun.append(batch)
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.ended.append(batch)
+
+    told = Numbers()
+    plan = Plan(jit="none", steps_per_call=3)
+    stoker.fit(dense(), X, Y, 6, epochs=2, verbose=0, callbacks=[told], plan=plan)
+    assert (told.begun, told.ended) == ([0, 3, 6] * 2, [2, 5, 7] * 2)
 
 
 def test_the_plan_and_the_pace_are_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,8 +27,9 @@ from stoker.signals import handle_signals
 from stoker.units import quantity
 
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
-# The signal that workers get instead: SIGUSR1, which SLURM sends as a warning (`--signal=USR1@60`), would kill them.
-_PASSED_ON_AS = {signal.SIGUSR1: signal.SIGTERM}
+# Workers get SIGTERM instead of those that would kill them before they save: SIGUSR1, which SLURM sends as a warning
+# (`--signal=USR1@60`), and SIGHUP, which a terminal sends when it is closed.
+_PASSED_ON_AS = {signal.SIGUSR1: signal.SIGTERM, signal.SIGHUP: signal.SIGTERM}
 # How long an elastic job waits for a machine: its other machines must not wait for one that may be gone for good.
 _ELASTIC_WAIT_S = 15.0
 # If workers are preempted again and again right after they start, restart them more and more slowly.
@@ -201,4 +202,7 @@ class Supervisor:
             received = signal.Signals(number)
             self._inbox.put(SignalReceived(_PASSED_ON_AS.get(received, received)))
 
-        return handle_signals(_PASSED_ON, note)
+        # `nohup` has SIGHUP ignored, and it stays so.
+        ignores_hangup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+        heard = [one for one in _PASSED_ON if not (ignores_hangup and one == signal.SIGHUP)]
+        return handle_signals(heard, note)

@@ -103,7 +103,7 @@ class Remote:
         try:
             from fsspec.core import url_to_fs
 
-            self._system, self.path = url_to_fs(url)
+            self._system, self.path = url_to_fs(url, **_options_for(scheme_of(url)))
         except ImportError as error:
             extra = _EXTRAS.get(scheme_of(url))
             what = f"pip install 'stoker[{extra}]'" if extra else f"its backend for fsspec ({error})"
@@ -283,6 +283,16 @@ def put_tree(source: Path, url: str, last: str, replaced: Collection[str] = ()) 
         list(pool.map(lambda name: remote.upload(source / name, targets[name]), set(names) - {last}))
     remote.upload(source / last, targets[last])
     remote.delete(f"{remote.path}/{name}" for name in sorted(set(replaced) - set(names)))
+
+
+def _options_for(scheme: str) -> dict[str, Any]:
+    """Return what a backend must be told: the one of S3 would keep all but ten requests waiting."""
+    from fsspec.config import conf
+
+    if _EXTRAS.get(scheme) != "s3":
+        return {}
+    own = {**conf.get("s3", {}), **conf.get("s3a", {})}.get("config_kwargs", {})
+    return {"config_kwargs": {"max_pool_connections": CONNECTIONS, **own}}
 
 
 def _info(system: Any, path: str) -> Mapping[str, Any] | None:

@@ -19,6 +19,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from stoker import deprecation
 from stoker.errors import ArgumentError
 from stoker.tf_internals.keras_training import strategy_of
 from stoker.tf_internals.types import (
@@ -139,6 +140,7 @@ class Trainer(TracedSteps):
     @property
     def workings(self) -> UpdateState:
         """The name of `update_state` in 0.1.0."""
+        deprecation.warn("Trainer.workings", "Trainer.update_state", removed_in="0.4")
         return self.update_state
 
     # One step, on one replica, with its share of the batch: override these for full control.

@@ -16,7 +16,7 @@ import pytest
 from stoker.doctor.experiments import laboratory
 from stoker.doctor.experiments.recorded_step import RecordedStep
 from stoker.doctor.experiments.timing import ExperimentBudget
-from stoker.records import ExperimentRow, Finding, SteppingRow
+from stoker.records import ExperimentRow, Finding, Record, SteppingRow
 from tests.samples import sample_finding, sample_record
 from tests.support import (
     HANGS_S,
@@ -342,6 +342,28 @@ def test_an_agent_that_predicts_and_retraces_is_timed_and_notices_nothing(tmp_pa
     assert measured.record["notes"] == []
 
 
+def stepping_record(*findings: Finding, wall_s: float = 6.0) -> Record:
+    record = dataclasses.replace(sample_record(), findings=list(findings), wall_s=wall_s)
+    phase = SteppingRow(seconds=5.0, steps=50, accounts={})
+    return dataclasses.replace(record, tables=dataclasses.replace(record.tables, stepping=[phase]))
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "asked_s", "given_s"),
+    [(6.0, None, 2.0), (19.0, None, 2.0), (50.0, None, 5.0), (3600.0, None, 20.0), (3600.0, 60.0, 60.0)],
+)
+def test_experiments_may_take_a_tenth_of_the_run_within_limits(
+    wall_s: float, asked_s: float | None, given_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(laboratory, "_run_one", lambda *_: (ExperimentRow(kind="any"), frozenset()))
+    record = stepping_record(sample_finding(kind="eager-train-step", lost_s=1.0), wall_s=wall_s)
+    announced: list[float] = []
+    terms = laboratory.ExperimentTerms(asked_s, announced.append)
+    laboratory.run_experiments(record, [RecordedStep(None)], terms)
+    # The processor's clock has been running since.
+    assert [round(seconds, 1) for seconds in announced] == [given_s]
+
+
 def test_experiments_that_only_bound_a_price_come_last_and_take_nothing_from_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -354,11 +376,10 @@ def test_experiments_that_only_bound_a_price_come_last_and_take_nothing_from_the
         return ExperimentRow(kind=finding.kind), frozenset()
 
     monkeypatch.setattr(laboratory, "_run_one", note)
-    kinds = ("python-input-pipeline", "eager-train-step")
-    findings = [sample_finding(kind=kind, lost_s=lost) for kind, lost in zip(kinds, (2.0, 1.0), strict=True)]
-    record = dataclasses.replace(sample_record(), findings=findings)
-    phase = SteppingRow(seconds=5.0, steps=50, accounts={})
-    record = dataclasses.replace(record, tables=dataclasses.replace(record.tables, stepping=[phase]))
+    record = stepping_record(
+        sample_finding(kind="python-input-pipeline", lost_s=2.0),
+        sample_finding(kind="eager-train-step", lost_s=1.0),
+    )
     laboratory.run_experiments(record, [RecordedStep(None)], laboratory.ExperimentTerms(1000.0))
     assert [kind for kind, _ in given] == ["eager-train-step", "python-input-pipeline"]
     assert min(seconds for _, seconds in given) > 900

@@ -8,7 +8,8 @@ import pytest
 
 from stoker.doctor.probes.recorder import GRAPH
 from stoker.doctor.probes.session import Session
-from stoker.doctor.probes.tensorflow_events import MAX_WINDOWS, ClockMarks, is_kept
+from stoker.doctor.probes.spans import Window
+from stoker.doctor.probes.tensorflow_events import MAX_WINDOWS, ClockMarks, is_kept, window_events
 from tests.doctor.probes.conftest import in_a_window
 
 tf: Any = pytest.importorskip("tensorflow")
@@ -73,3 +74,17 @@ def test_a_run_of_any_length_keeps_few_windows() -> None:
     kept = [number for number in range(100_000) if is_kept(number)]
     assert len(kept) == MAX_WINDOWS
     assert kept[:6] == [0, 1, 2, 3, 4, 8]
+    assert MAX_WINDOWS == 12
+
+
+def test_a_window_keeps_its_two_thousand_longest_events() -> None:
+    def events(first: int) -> list[tuple[int, int, str, str]]:
+        return [(10_000 * n, 10_000 * n + first + n, "op", "") for n in range(1500)]
+
+    threads = {("/host:CPU", 1): ("python", events(first=1)), ("/host:CPU", 2): ("", events(first=1001))}
+    kept = window_events(threads, 0, 1, Window(0, 0)).threads
+    lengths = sorted(length for found in kept.values() for _, length, _ in found)
+    of_all = [*range(1, 1501), *range(1001, 2501)]
+    assert lengths == sorted(of_all)[-2000:]
+    for found in kept.values():
+        assert found == sorted(found)

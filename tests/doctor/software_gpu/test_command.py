@@ -65,6 +65,22 @@ def test_enabling_too_late_is_one_clear_error(run: Run) -> None:
     assert done.stdout == "TensorFlow has already started: enable the software GPU before the first op\n"
 
 
+def test_it_is_refused_where_tensorflow_sees_another_gpu(run: Run) -> None:
+    """The device of the first call stands for a real one, of which Stoker knows nothing."""
+    code = (
+        "from stoker import software_gpu, errors\n"
+        "from stoker.doctor.software_gpu import activation\n"
+        "software_gpu.enable()\n"
+        "activation._enabled = None\n"
+        "try: software_gpu.enable()\n"
+        "except errors.UsageError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "this machine has a GPU of its own (/physical_device:GPU:0): hide it with CUDA_VISIBLE_DEVICES=-1\n"
+    )
+
+
 def test_the_environment_enables_it_after_tensorflow_was_imported(run: Run) -> None:
     code = (
         "import tensorflow as tf\n"

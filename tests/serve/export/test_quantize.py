@@ -112,6 +112,19 @@ def test_layers_that_8_bits_cannot_hold_stay_in_float() -> None:
     assert f"{len(left)} of {layers} layers in float" in describe(report)
 
 
+@pytest.mark.parametrize(
+    ("given", "calibrating", "held_out"), [(20, 10, 10), (511, 256, 255), (2000, 256, 512)]
+)
+def test_every_second_row_calibrates_and_the_others_are_held_out_up_to_a_limit(
+    given: int, calibrating: int, held_out: int
+) -> None:
+    asked = Quantization("int8", 0.01, [np.arange(given), np.arange(given) + 0.5])
+    for rows, first, count in ((asked.calibration, 0, calibrating), (asked.held_out, 1, held_out)):
+        one, other = rows
+        assert one.tolist() == list(range(first, 2 * count, 2))
+        assert other.tolist() == [number + 0.5 for number in one]
+
+
 def test_the_report_says_whether_it_is_quicker() -> None:
     report: QuantizationReport = {
         "kind": "int8", "scheme": "weights and activations", "float_layers": [], "layers": 0, "off": 0.0042,

@@ -14,7 +14,7 @@ import pytest
 from stoker import signing
 from stoker.tracking.store import audit, fingerprints, heads, opening, spool
 from stoker.tracking.store.address import Address
-from stoker.tracking.store.connections import Connection
+from stoker.tracking.store.connections import Connection, StoreError
 from stoker.tracking.store.deleting import delete, write_now
 from stoker.tracking.store.events import Batch, LedgerMeasured, RunChanged, ValuesLogged
 from stoker.tracking.store.queries import open_reader
@@ -94,6 +94,22 @@ def test_an_edited_row_with_a_new_hash(store: Address, made: str) -> None:
         connection.execute("UPDATE audit SET actor = 'somebody', hash = ? WHERE seq = 2", (sealed,))
     (problem,) = verify(store).problems
     assert problem == "audit: row 3 does not follow row 2: one of them was changed"
+
+
+def test_a_row_that_an_insert_replaced(store: Address, made: str) -> None:
+    connection = opening.connect(store)
+    copy = "SELECT seq, time, 'somebody', event, run, details, previous, hash FROM audit WHERE seq = 2"
+    if connection.dialect == "sqlite":
+        # Its triggers see no update and no deletion here.
+        connection.execute(f"INSERT OR REPLACE INTO audit {copy}")
+        (problem,) = verify(store).problems
+        assert problem == f"audit: row 2 (artifact, run {made}) was changed"
+    else:
+        insert = f"INSERT INTO audit {copy} ON CONFLICT (seq) DO UPDATE SET actor = EXCLUDED.actor"
+        with pytest.raises(StoreError, match="append-only"):
+            connection.execute(insert)
+        assert verify(store).problems == []
+    connection.close()
 
 
 def test_rows_that_make_no_sense(store: Address, made: str) -> None:

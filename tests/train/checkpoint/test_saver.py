@@ -319,7 +319,7 @@ def test_text_cannot_be_saved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("every", "seconds"),
-    [("30s", 30), ("5min", 300), ("2h", 7200), ("1.5h", 5400), ("1 d", 86400), ("250ms", 0.25)],
+    [("30s", 30), ("5min", 300), ("5m", 300), ("2h", 7200), ("1.5h", 5400), ("1 d", 86400), ("250ms", 0.25)],
 )
 def test_durations(every: str, seconds: float) -> None:
     checkpoint = stoker.Checkpoint("a", every=every)
@@ -327,7 +327,9 @@ def test_durations(every: str, seconds: float) -> None:
     assert checkpoint.every_steps is None
 
 
-@pytest.mark.parametrize("every", ["", "5", "min", "-5s", "0s", "5 minutes", "5m", 0, -3, 2.5, True, None])
+@pytest.mark.parametrize(
+    "every", ["", "5", "min", "-5s", "0s", "5 minutes", "5M", " 5 ", 0, -3, 2.5, True, None]
+)
 def test_an_interval_that_makes_no_sense(every: Any) -> None:
     with pytest.raises(ValueError, match=r"every=.*: give a duration such as '30s'") as caught:
         stoker.Checkpoint("a", every=every)

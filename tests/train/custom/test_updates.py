@@ -30,6 +30,15 @@ def fit(trainer: stoker.Trainer, epochs: int = 2, rows: int = plain.ROWS, **argu
     )
 
 
+def test_the_old_name_of_the_state_of_updates_warns() -> None:
+    trainer = stoker.Trainer(plain.model(), keras.optimizers.SGD(0.1), plain.squared)
+    fit(trainer, epochs=1)
+    with pytest.warns(DeprecationWarning, match=r"Trainer\.workings .* use Trainer\.update_state") as caught:
+        found = trainer.workings
+    assert found is trainer.update_state
+    assert caught[0].filename == __file__
+
+
 OPTIMIZERS: dict[str, Optimizer] = {
     "sgd": lambda: keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True),
     "adamw": lambda: keras.optimizers.AdamW(0.02, weight_decay=0.1),

@@ -8,19 +8,15 @@ After a crash, the same call continues from the newest good checkpoint and ends 
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from stoker import storage
+from stoker import storage, units
 from stoker.errors import CheckpointError, UsageError, check_local_path
 from stoker.files import user_cache
 
 __all__ = ["Checkpoint", "CheckpointError", "CheckpointOptionError", "CheckpointWarning"]
-
-_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)\s*")
 
 
 class CheckpointOptionError(UsageError, ValueError):
@@ -37,7 +33,7 @@ class Checkpoint:
 
     Args:
         directory: the directory for the checkpoints of one run, created if missing; or its URL (`s3://bucket/run`).
-        every: a duration ("30s", "5min", "1.5h") or a number of steps.
+        every: a duration with its unit ("30s", "5m", "5min", "1.5h", "2d") or a number of steps.
         keep: how many of the newest checkpoints to keep.
 
     Raises:
@@ -92,9 +88,9 @@ class Checkpoint:
         """The interval in seconds; None when it is a number of steps."""
         if not isinstance(self.every, str):
             return None
-        match = _DURATION.fullmatch(self.every)
-        seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
-        return seconds or None
+        # "5" could mean steps or seconds.
+        has_unit = self.every.strip()[-1:].isalpha()
+        return (units.seconds_of(self.every) or None) if has_unit else None
 
     @property
     def every_steps(self) -> int | None:
