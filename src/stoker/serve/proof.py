@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from stoker.data.layer_names import any_column_names
+from stoker.errors import first_line
 from stoker.serve import bundle, examples
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError, Proof, first_line
+from stoker.serve.bundle import Bundle, BundleError, Proof
 from stoker.serve.engines import converted, tensorflow
 from stoker.serve.examples import Arrays
 from stoker.serve.safety.keras_files import KerasFileError, check_keras_file

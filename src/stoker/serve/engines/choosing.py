@@ -20,9 +20,10 @@ import numpy as np
 import tensorflow as tf
 
 from stoker import clock
+from stoker.errors import first_line
 from stoker.files import PLANS, write_atomically
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError, first_line
+from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted, tensorflow
 from stoker.serve.examples import Arrays
 from stoker.serve.proof import describe_difference, read_recordings

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from stoker.errors import first_line
 from stoker.serve import bundle
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError, first_line
+from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted
 from stoker.serve.engines.padding import pad_rows
 from stoker.serve.signature import Array

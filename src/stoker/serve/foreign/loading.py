@@ -11,9 +11,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, first_line
 from stoker.serve.batching import Run
-from stoker.serve.bundle import SIGNATURE, BundleError, first_line
+from stoker.serve.bundle import SIGNATURE, BundleError
 from stoker.serve.engines.converted import is_installed
 from stoker.serve.foreign import signatures
 from stoker.serve.foreign.places import LITERT

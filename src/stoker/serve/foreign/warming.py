@@ -15,8 +15,9 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from stoker.errors import first_line
 from stoker.serve.batching import now
-from stoker.serve.bundle import BundleError, first_line
+from stoker.serve.bundle import BundleError
 from stoker.serve.foreign.loading import LoadedSignature
 from stoker.serve.grpc.messages import serving_message
 from stoker.serve.plane.served import EXAMPLES

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from stoker.errors import describe_error
 from stoker.serve.batching import Job, now
 from stoker.serve.images import takes_files
 from stoker.serve.plane import limits
-from stoker.serve.plane.errors import ClientLeftError, RequestError, describe, explain
+from stoker.serve.plane.errors import ClientLeftError, RequestError, explain
 from stoker.serve.plane.ledger import Spent
 from stoker.serve.plane.metrics import Metrics
 from stoker.serve.plane.models import ServedModels
@@ -284,7 +285,12 @@ class DataPlane:
         """Return the error to tell the client; log a fault of the server, too."""
         found = explain(error)
         if found is not error and found.status == 500:
-            entry = {"id": inquiry.id, "path": inquiry.path, "model": inquiry.model, "error": describe(error)}
+            entry = {
+                "id": inquiry.id,
+                "path": inquiry.path,
+                "model": inquiry.model,
+                "error": describe_error(error),
+            }
             self.say(json.dumps(entry))
         return found
 

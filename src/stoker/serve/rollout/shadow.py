@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stoker.serve.plane.errors import describe
+from stoker.errors import describe_error
 from stoker.serve.rollout.changes import compare_answers
 from stoker.serve.rollout.evidence import AgreementTest, Conclusion
 from stoker.serve.signature import Array
@@ -179,7 +179,7 @@ class Candidate:
             self.failed += 1
             shares = [1.0]
             if self.failed == 1:
-                self._say(f"{self.model} shadow: it does not answer: {describe(error)}")
+                self._say(f"{self.model} shadow: it does not answer: {describe_error(error)}")
         before = self.test.conclusion
         if self.test.add(*shares) is not before:
             self._say(f"{self.model} shadow: {self.test.describe()}")

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
-from stoker.serve.bundle import BundleError, first_line
+from stoker.errors import first_line
+from stoker.serve.bundle import BundleError
 from stoker.serve.safety import operations
 from stoker.tf_internals.types import ProtoMessage
 

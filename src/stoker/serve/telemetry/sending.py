@@ -19,6 +19,7 @@ from opentelemetry.sdk.metrics.export import MetricExportResult
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from stoker.errors import describe_error
 from stoker.serve.telemetry.counts import CountReader
 from stoker.serve.telemetry.environment import TelemetryPlan
 from stoker.serve.telemetry.requests import RequestTracer
@@ -74,7 +75,7 @@ class Delivery:
         try:
             worked = send()
         except Exception as error:  # noqa: BLE001 - whatever a collector does, the server goes on
-            worked, reason = False, f"{type(error).__name__}: {error}".splitlines()[0]
+            worked, reason = False, describe_error(error)
         reason = self._notes.take() or reason or "no reason given"
         if worked and self.is_failing:
             self._say(f"OpenTelemetry: {self._place} accepts {self._what} again")
