@@ -18,7 +18,7 @@ from stoker.data.class_folders import class_files
 from stoker.data.image_files import fault_of
 from stoker.data.image_reader import check_size
 from stoker.data.paths import IMAGES, local_tree
-from stoker.errors import ArgumentError, find_nearest, first_line
+from stoker.errors import ArgumentError, first_line, suggest
 from stoker.recipes.arguments import RunOptions, RunRequest, find_chosen_model, path_of
 from stoker.recipes.baselines import LINEAR
 from stoker.recipes.beginning import begin
@@ -172,9 +172,8 @@ def _application(base: str) -> Callable[..., Model]:
     if base in known:
         build: Callable[..., Model] = getattr(keras.applications, base)
         return build
-    near = find_nearest(str(base), known)
-    hint = f"did you mean {near!r}?" if near else f"the models are {', '.join(known)}"
-    raise ArgumentError(f"base={base!r} is not a model in keras.applications; {hint}")
+    hint = suggest(str(base), known) or f"; the models are {', '.join(known)}"
+    raise ArgumentError(f"base={base!r} is not a model in keras.applications{hint}")
 
 
 def _check_size_for(base: str, build: Callable[..., Model], size: tuple[int, int]) -> None:

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from stoker.errors import first_line
 from stoker.logs import LOGGER
 from stoker.serve.batching import now
-from stoker.serve.bundle import BundleError
+from stoker.serve.bundle import SIGNATURE, BundleError
 from stoker.serve.foreign.loading import LoadedSignature
 from stoker.serve.grpc.messages import serving_message
 from stoker.serve.plane.served import EXAMPLES
@@ -28,7 +28,6 @@ from stoker.tf_internals.types import ProtoMessage
 
 REQUESTS = Path("assets.extra", "tf_serving_warmup_requests")
 _MOST_REQUESTS = 1000
-_DEFAULT = "serving_default"
 _TRIAL_ROWS = 3
 _FREE_SIZE = 4
 _WORDS = (b"one", b"two words", b"three short words")
@@ -79,14 +78,14 @@ def _questions(log: ProtoMessage) -> Iterator[tuple[str, dict[str, Array]]]:
     request = getattr(log, kind).request
     if kind == "predict_log":
         tensors = {name: tf.make_ndarray(one) for name, one in request.inputs.items()}
-        yield request.model_spec.signature_name or _DEFAULT, tensors
+        yield request.model_spec.signature_name or SIGNATURE, tensors
         return
     examples = {EXAMPLES: serialize_examples(request.input)}
     specs = (
         [task.model_spec for task in request.tasks] if kind == "multi_inference_log" else [request.model_spec]
     )
     for spec in specs:
-        yield spec.signature_name or _DEFAULT, examples
+        yield spec.signature_name or SIGNATURE, examples
 
 
 def serialize_examples(given: ProtoMessage) -> Array:
