@@ -23,7 +23,7 @@ from stoker import clock
 from stoker.doctor.diagnosis.record import RunFacts
 from stoker.doctor.measure.bootstrap import open_door
 from stoker.doctor.measure.child_settings import ChildSettings
-from stoker.doctor.measure.experiment_options import AS_USUAL, ExperimentOptions
+from stoker.doctor.measure.experiment_options import ExperimentOptions
 from stoker.doctor.measure.run import finish_record
 from stoker.errors import RecordError, UsageError
 from stoker.periodic import Every
@@ -86,9 +86,9 @@ class LaunchedProgram:
     def __init__(
         self,
         target: Target,
-        device: Mapping[str, object] | None = None,
-        store: str | None = None,
-        experiments: ExperimentOptions = AS_USUAL,
+        device: Mapping[str, object] | None,
+        store: str | None,
+        experiments: ExperimentOptions,
     ) -> None:
         record_files.prepare()
         # A worker's job has already chosen the run's id.

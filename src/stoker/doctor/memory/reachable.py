@@ -76,7 +76,7 @@ class _Walk:
                     continue
                 inner = [(value, file, function, name) for value in _some_values(thing)]
             else:
-                inner = list(_attributes(thing, file, self._sites))
+                inner = list(_attributes(thing, self._sites))
             if depth < _MAX_DEPTH:
                 waiting.extend((*one, depth + 1) for one in inner if _may_hold(one[0]))
 
@@ -161,7 +161,7 @@ def _may_hold(value: object) -> bool:
     return bool(type(value).__dictoffset__)
 
 
-def _attributes(thing: object, file: str, sites: Sites) -> Iterator[_Named]:
+def _attributes(thing: object, sites: Sites) -> Iterator[_Named]:
     """Yield what an object of one of the program's classes holds, or what a function closes over."""
     if isinstance(thing, FunctionType):
         names = thing.__code__.co_freevars

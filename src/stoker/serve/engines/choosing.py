@@ -79,7 +79,7 @@ def ways_of(known: Bundle) -> dict[str, Callable[[], Run]]:
     return ways | {name: functools.partial(converted.load_engine, known, name) for name in converted.FILES}
 
 
-def choose_engine(known: Bundle, name: str | None = None) -> Engine:
+def choose_engine(known: Bundle, name: str | None) -> Engine:
     """Choose the engine to use.
 
     Args:

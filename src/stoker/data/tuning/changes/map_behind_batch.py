@@ -49,7 +49,7 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
         if chain.maps:
             named = ", ".join(stages.describe(one) for one, _ in chain.maps)
             yield PipelineChange(
-                NAME, named, replace_stage(pipeline, batch, _move(batch, chain)), _make_pieces(batch, chain)
+                NAME, named, replace_stage(pipeline, batch, _move(batch, chain)), _make_pieces(chain)
             )
 
 
@@ -146,7 +146,7 @@ def fix_shapes(of_batch: OfBatch, wanted: Nest) -> OfBatch:
     return batching.name_like(of_batch, call_with_shapes)
 
 
-def _make_pieces(batch: Dataset, chain: _MapsBelow) -> tuple[Dataset, Dataset] | None:
+def _make_pieces(chain: _MapsBelow) -> tuple[Dataset, Dataset] | None:
     """Return both pieces on the same recorded elements, whatever their source."""
     elements = list(renew(chain.source).take(_ROWS))
     if not elements:

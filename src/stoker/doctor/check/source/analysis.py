@@ -121,7 +121,7 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None, *, nested:
     if function.compiled is None and not node.decorator_list and not _may_tell(m.main, node):
         return
     if info is not None:
-        function = _as_method(m, function, info)
+        function = _as_method(function, info)
         _initialise(m, info)
     by_mode = m.main.builds_graphs
     graph = (
@@ -156,7 +156,7 @@ def _is_compiled_by_base(node: FunctionNode, info: ClassInfo) -> bool:
     return node.name in _COMPILED_METHODS and classes.runs_in_graph(info) and not classes.is_callback(info)
 
 
-def _as_method(m: Machine, function: Func, info: ClassInfo) -> Func:
+def _as_method(function: Func, info: ClassInfo) -> Func:
     member = info.members.get(function.node.name) if not isinstance(function.node, ast.Lambda) else None
     known = member if isinstance(member, Func) else function
     static = any(last_name(d) == "staticmethod" for d in getattr(known.node, "decorator_list", ()))
