@@ -21,7 +21,7 @@ from stoker.serve.plane.models import ServedModels
 from stoker.serve.plane.served import Answers, ServedSignature
 from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.plane.versions import Version
-from stoker.serve.rollout.shadow import AnsweredRequest, Candidate
+from stoker.serve.rollout.shadow import AnsweredRequest, ShadowCandidate
 from stoker.serve.rows import InputRows
 from stoker.serve.signature import Field
 from stoker.serve.telemetry.requests import RequestTrace, RequestTracer
@@ -218,7 +218,7 @@ class DataPlane:
         inquiry: Inquiry,
         question: Question[T],
         deliver: Callable[[T | RequestError], None],
-        candidate: Candidate,
+        candidate: ShadowCandidate,
         found: T | RequestError,
     ) -> None:
         """Deliver the candidate's answer; if the candidate refused, query the model itself."""

@@ -75,7 +75,7 @@ def _join(parts: Iterable[list[Array]]) -> list[Array]:
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-class Candidate:
+class ShadowCandidate:
     """One candidate, its queue and its thread."""
 
     def __init__(
@@ -249,7 +249,7 @@ class Shadows:
     """The candidates of a server, by the model that they may replace."""
 
     def __init__(self) -> None:
-        self._candidates: dict[str, Candidate] = {}
+        self._candidates: dict[str, ShadowCandidate] = {}
 
     def start(
         self,
@@ -266,13 +266,13 @@ class Shadows:
         if settings.shadows:
             sys.setswitchinterval(_SWITCH_S)
         for model, path in settings.shadows.items():
-            self._candidates[model] = Candidate(model, load(model, Path(path)), settings, say, record)
+            self._candidates[model] = ShadowCandidate(model, load(model, Path(path)), settings, say, record)
 
-    def candidate(self, model: str) -> Candidate | None:
+    def candidate(self, model: str) -> ShadowCandidate | None:
         """Return the candidate for a model."""
         return self._candidates.get(model)
 
-    def choose_canary(self, model: str) -> Candidate | None:
+    def choose_canary(self, model: str) -> ShadowCandidate | None:
         """Return the candidate if it is to answer this request, which chance decides."""
         candidate = self._candidates.get(model)
         return candidate if candidate is not None and candidate.takes_canary() else None

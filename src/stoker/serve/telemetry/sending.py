@@ -51,7 +51,7 @@ class Notes(logging.Handler):
         return found[0] if found else ""
 
 
-class Delivery:
+class TelemetryDelivery:
     """The state of a collector: whether it takes spans, or metrics.
 
     Changes are reported once. After a failure, new attempts follow.
@@ -101,8 +101,8 @@ class Sender:
         self._woken = threading.Event()
         self._spans = OTLPSpanExporter() if plan.traces else None
         self._metrics = OTLPMetricExporter() if plan.metrics else None
-        self._span_delivery = Delivery("traces", plan.traces, plan.delay_s, notes, say)
-        self._metric_delivery = Delivery("metrics", plan.metrics, plan.interval_s, notes, say)
+        self._span_delivery = TelemetryDelivery("traces", plan.traces, plan.delay_s, notes, say)
+        self._metric_delivery = TelemetryDelivery("metrics", plan.metrics, plan.interval_s, notes, say)
         self._said_lost = False
         self._thread = threading.Thread(target=self._run, name="stoker-otel", daemon=True)
 
