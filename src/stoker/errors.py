@@ -42,7 +42,7 @@ def first_line(said: BaseException | str) -> str:
     """Return the first line of a text or an error's message; if the message is empty, the name of the error's class."""
     lines = str(said).strip().splitlines()
     if lines:
-        return lines[0]
+        return lines[0].rstrip()
     return type(said).__name__ if isinstance(said, BaseException) else ""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from stoker.data.layer_names import any_column_names
-from stoker.errors import first_line
+from stoker.errors import describe_error, first_line
 from stoker.serve import bundle, examples
 from stoker.serve.batching import Run
 from stoker.serve.bundle import Bundle, BundleError, Proof
@@ -181,8 +181,7 @@ def _explain_keras(error: Exception) -> str:
     unknown = re.search(r"Could not locate \w+ '([^']+)'", str(error))
     if unknown:
         return f"it needs {unknown[1]!r}, which only the program that made it has"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+    return describe_error(error)
 
 
 def _load_keras(file: Path) -> Model:
