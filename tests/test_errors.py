@@ -11,7 +11,7 @@ import pytest
 
 import stoker
 from stoker import cli as commands
-from stoker.errors import ArgumentError, check_local_path
+from stoker.errors import ArgumentError, check_local_path, describe_error, first_line
 
 SAID = "s3:// is not supported here. Give a path on this machine: mount the storage, or copy the files."
 
@@ -155,3 +155,10 @@ def test_programs_keep_their_own_arguments(
     monkeypatch.chdir(tmp_path)
     assert commands.main(["run", "missing.py", "--data", "s3://bucket/run"]) == 2
     assert "s3" not in capsys.readouterr().err
+
+
+def test_an_error_without_a_message_is_described_by_its_class() -> None:
+    assert first_line(ValueError(" \n")) == "ValueError"
+    assert describe_error(ValueError()) == "ValueError"
+    assert describe_error(ValueError("\nfirst\nsecond")) == "ValueError: first"
+    assert first_line("") == ""

@@ -38,6 +38,20 @@ class CheckpointError(StokerError, RuntimeError):
     """A checkpoint could not be written, or belongs to another model, run or data pipeline."""
 
 
+def first_line(said: BaseException | str) -> str:
+    """Return the first line of a text or an error's message; if the message is empty, the name of the error's class."""
+    lines = str(said).strip().splitlines()
+    if lines:
+        return lines[0].rstrip()
+    return type(said).__name__ if isinstance(said, BaseException) else ""
+
+
+def describe_error(error: BaseException) -> str:
+    """Return an error's class and the first line of its message, if it has one."""
+    line = first_line(str(error))
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
 def find_nearest(word: str, known: Iterable[str], least_alike: float = 0.6) -> str | None:
     """Return the known word most similar to this one, ignoring case; None if none is similar."""
     import difflib

@@ -128,3 +128,10 @@ def test_functions_are_traced_into_graphs_of_that_type() -> None:
     concrete = tf.function(lambda x: x + 1).get_concrete_function(tf.TensorSpec(()))
     assert isinstance(concrete.graph, graphs.graph_type())
     assert not isinstance(tf.Graph(), graphs.graph_type())
+
+
+def test_list_callees_and_get_node_name() -> None:
+    (call,) = (node for node in traced().as_graph_def().node if "Call" in node.op)
+    assert any("inner" in name for name in graphs.list_callees(call))
+    assert call.op in graphs.list_callees(call)
+    assert [graphs.get_node_name(one) for one in ("^a/b", "a/b:1", "a/b")] == ["a/b"] * 3

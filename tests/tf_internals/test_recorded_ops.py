@@ -99,6 +99,9 @@ def test_a_compiled_function_is_an_op_with_its_name_and_can_be_called_in_a_graph
     assert [called.startswith("__inference") for called in recorded_ops.called_functions(definition)] == [
         True
     ]
+    called = recorded_ops.called_functions(definition)
+    assert sorted(recorded_ops.gather_functions([name, "no such function"])) == sorted([name, *called])
+    assert recorded_ops.gather_functions([name], {name: definition}) == {name: definition}
     again = tf.function(lambda: recorded_ops.add_op(name, inputs, attributes, outputs), autograph=False)
     assert [float(value) for value in again()] == [2.0]
     assert float(recorded_ops.run_op(name, inputs, attributes, 1)[0]) == 2.0

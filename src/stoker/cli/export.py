@@ -22,7 +22,7 @@ from stoker import units
 from stoker.chatter import quiet_tensorflow
 from stoker.cli._options import add_store, any_path, local_path, read_store_option
 from stoker.cli._trust import add_allow_ops, split_names
-from stoker.errors import RecordError, UsageError
+from stoker.errors import RecordError, UsageError, first_line
 from stoker.printing import print_answer
 from stoker.serve.safety.keras_files import CodeInFileError, check_keras_file
 from stoker.serve.saved_models import SavedModel, model_of
@@ -163,8 +163,7 @@ def _load(file: Path) -> Model:
             f"{file} cannot be loaded: {error}; export it from the program that made it, with stoker.export(model, ...)"
         ) from None
     except (*_LOAD_ERRORS, tensorflow.errors.OpError) as error:
-        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise UsageError(f"{file} cannot be loaded: {line}") from None
+        raise UsageError(f"{file} cannot be loaded: {first_line(error)}") from None
 
 
 def _model(word: str, url: str | None) -> SavedModel:

@@ -22,7 +22,7 @@ from typing import Any
 from stoker.chatter import quiet_tensorflow
 from stoker.cli._options import add_json, local_path
 from stoker.doctor.stalls import map_without_parallel_calls, missing_prefetch
-from stoker.errors import StokerError, UsageError, suggest
+from stoker.errors import StokerError, UsageError, describe_error, suggest
 from stoker.printing import print_answer
 from stoker.records import Finding, plain
 
@@ -134,8 +134,7 @@ def _call(what: str, function: Any, *args: Any) -> Any:
     except StokerError:
         raise
     except Exception as error:
-        said = (str(error).strip() or "no message").splitlines()[0]
-        raise UsageError(f"{what}: {type(error).__name__}: {said}") from error
+        raise UsageError(f"{what}: {describe_error(error)}") from error
 
 
 def _diffs(path: Path, changes: set[str]) -> Iterator[str]:

@@ -198,9 +198,7 @@ def _price_each_finding(record: Record, program: Program) -> list[dict[str, Any]
     rows = []
     done: list[Finding] = []
     for place in prices.order(program, [prices.with_price(f, program) for f in findings]):
-        finding = next(
-            f for f in findings if (f.kind, f.file, f.line) == (place.kind, place.file, place.line)
-        )
+        finding = next(f for f in findings if f.key == place.key)
         done.append(finding)
         title = f"{len(done)}. without {finding.kind} {finding.file}:{finding.line}"
         rows.append(_row(record, title, prices.what_if(program, [finding]), 1.0))

@@ -15,7 +15,7 @@ from stoker.data.frames import ColumnHolder, to_arrow
 from stoker.data.ingest import FileSource
 from stoker.data.misfits import conform, convert_from_python
 from stoker.data.odd_cells import replace_missing
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, first_line
 from stoker.storage import arriving
 
 _ROWS = 1 << 16
@@ -199,5 +199,4 @@ def _explain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, OSError) as error:
-        first = (str(error).splitlines() or [""])[0]
-        raise ArgumentError(f"{path} is not a complete Parquet file: {first}") from None
+        raise ArgumentError(f"{path} is not a complete Parquet file: {first_line(error)}") from None

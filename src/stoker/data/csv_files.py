@@ -24,7 +24,7 @@ from stoker.data.ingest import BLOCK, FileSource
 from stoker.data.misfits import KIND_WORDS, explain_too_large, is_whole, refuse, widen
 from stoker.data.odd_cells import find_odd_cells, replace_missing
 from stoker.data.paths import PACKED, explain_unreadable
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, first_line
 from stoker.storage import arriving
 from stoker.units import quantity
 
@@ -328,7 +328,7 @@ class CsvFiles(FileSource):
             )
         if "Empty CSV file" in message:
             return ArgumentError(f"{path} is empty: it needs a header and rows")
-        return ArgumentError(f"{path}: {message.splitlines()[0]}")
+        return ArgumentError(f"{path}: {first_line(message)}")
 
     def _place_of_ragged(self, path: Path) -> str:
         """Say which row is the first with too few or too many fields, for a message; empty if that is unknown."""

@@ -19,7 +19,7 @@ from stoker.data.json_texts import JsonWithTexts
 from stoker.data.misfits import refuse, widen
 from stoker.data.odd_cells import replace_missing
 from stoker.data.paths import explain_unreadable
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, first_line
 from stoker.storage import arriving
 
 # The number of bytes that show what a JSON file begins with.
@@ -59,7 +59,7 @@ class JsonLines(FileSource):
         try:
             sample = next(self._open(path), None)
         except pa.ArrowInvalid as error:
-            message = str(error).splitlines()[0]
+            message = first_line(error)
             if "straddling object" in message:
                 if isinstance(longer := self._enlarge_blocks(path, _SHORTEN), ArgumentError):
                     raise longer from None
@@ -126,7 +126,7 @@ class JsonLines(FileSource):
             return self._enlarge_blocks(path, _SHORTEN)
         if "unexpected field" in message:
             return ArgumentError(
-                f"{path}: {message.splitlines()[0]}: the first rows do not have this field; "
+                f"{path}: {first_line(message)}: the first rows do not have this field; "
                 "name the columns you want with columns=[...]"
             )
         if found := re.search(r"Column\(/(.*?)\) (?:changed from|was specified|type|has changed)", message):
@@ -139,7 +139,7 @@ class JsonLines(FileSource):
                 value, row = self._find_misfit(path, column)
                 if row is not None:
                     return self._read_as_text(column, value) or refuse(column, value, str(path), row)
-        return _refuse_other_json(path, message.splitlines()[0])
+        return _refuse_other_json(path, first_line(message))
 
     def _read_as_text(self, column: Column, value: object) -> Exception | None:
         """Read a column as text from now on because of a value that is of another type; None if it is read so."""

@@ -19,7 +19,7 @@ from stoker.data.json_files import JsonLines
 from stoker.data.odd_cells import check_missing
 from stoker.data.splits import Split
 from stoker.data.tables import TableOptions, table
-from stoker.errors import ArgumentError, check_local_path
+from stoker.errors import ArgumentError, check_local_path, first_line
 from stoker.tf_internals.types import Dataset
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _run(connection: Connection | str | os.PathLike[str], query: str) -> Iterato
         except ArgumentError:
             raise
         except Exception as error:
-            raise ArgumentError(f"the query {query[:60]!r} fails: {str(error).splitlines()[0]}") from error
+            raise ArgumentError(f"the query {query[:60]!r} fails: {first_line(error)}") from error
         if not names:
             raise ArgumentError(f"the query {query[:60]!r} returns no rows: give a SELECT")
         yield names, cursor.fetchmany

@@ -21,7 +21,7 @@ from stoker.doctor.report import console
 from stoker.errors import UsageError, check_local_path
 from stoker.logs import LOGGER
 from stoker.periodic import Every
-from stoker.records import Record
+from stoker.records import FindingKey, Record
 from stoker.tf_internals.types import SummaryWriter
 
 # How often to look for findings while batches run.
@@ -62,7 +62,7 @@ class Watch(keras.callbacks.Callback):
         self._depth = 0
         self._thread = 0
         self._sites = Sites()
-        self._known: set[tuple[str, str, int]] = set()
+        self._known: set[FindingKey] = set()
         self._run: MeasuredRun | None = None
         self._looks = Every(seconds=_LOOK_EVERY_S)
 
@@ -166,8 +166,8 @@ class Watch(keras.callbacks.Callback):
         return False
 
     def _show_new(self, current: Record) -> None:
-        new = [f for f in current.findings if (f.kind, f.file, f.line) not in self._known]
-        self._known.update((f.kind, f.file, f.line) for f in new)
+        new = [f for f in current.findings if f.key not in self._known]
+        self._known.update(f.key for f in new)
         if self._show:
             for finding in new:
                 console.show_finding(finding)

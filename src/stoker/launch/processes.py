@@ -10,15 +10,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stoker.doctor.measure import bootstrap, supervise, worker_spare
+from stoker.doctor.measure import supervise, worker_spare
 from stoker.doctor.measure.worker_heartbeat import VARIABLE as HEARTBEAT
 from stoker.doctor.measure.worker_spare import WorkerImports
 from stoker.goodput.journal import VARIABLE as EVENTS
 from stoker.launch.messages import StartWorkers
 from stoker.launch.place import RANK, RESTART, SIZE
 
-# The directory of the `sitecustomize` that starts the heartbeat.
-_DOOR = str(Path(bootstrap.__file__).parent)
 # Variables that differ from round to round. Nothing reads them before the program starts.
 _OF_A_ROUND = {RANK, SIZE, RESTART, "TF_CONFIG", HEARTBEAT, EVENTS, worker_spare.NOTES}
 
@@ -42,14 +40,6 @@ def start_process(
         preexec_fn=supervise.in_child(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
         pass_fds=pipe,
     )
-
-
-def open_door(environment: dict[str, str]) -> None:
-    """Make Python import our `sitecustomize` first, which starts the heartbeat and then removes its traces."""
-    own = environment.get("PYTHONPATH")
-    if own is not None:
-        environment["STOKER_PYTHONPATH"] = own
-    environment["PYTHONPATH"] = os.pathsep.join([_DOOR, own] if own else [_DOOR])
 
 
 def is_stopped(process: int) -> bool:

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from stoker.doctor.measure import worker_spare
+from stoker.doctor.measure.bootstrap import open_door
 from stoker.doctor.measure.worker_heartbeat import VARIABLE as HEARTBEAT
 from stoker.doctor.measure.worker_heartbeat import interval
 from stoker.goodput import journal
@@ -14,7 +15,7 @@ from stoker.goodput.events import StepsDone
 from stoker.launch import ports
 from stoker.launch.lines import LineSplitter
 from stoker.launch.messages import StartWorkers, WorkerStart
-from stoker.launch.processes import Spare, is_stopped, kill_group, open_door, start_process
+from stoker.launch.processes import Spare, is_stopped, kill_group, start_process
 
 _CHUNK = 64 * 1024
 # How a step looks in a worker's journal, and how long a worker that notes none is left alone.

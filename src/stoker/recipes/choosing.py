@@ -19,7 +19,7 @@ _TINY = 1e-7
 
 
 def choose_weights(
-    labels: Array, predictions: Mapping[str, Array], *, classes: int = 0, balanced: bool = False
+    labels: Array, predictions: Mapping[str, Array], *, classes: int, balanced: bool
 ) -> dict[str, float]:
     """Return the weights of the models to export, by name; a single model has weight 1.
 
@@ -39,7 +39,7 @@ def choose_weights(
     return together if loss(together) < _WORTH * loss(alone) else alone
 
 
-def mean_loss(labels: Array, answers: Array, *, classes: int = 0, balanced: bool = False) -> float:
+def mean_loss(labels: Array, answers: Array, *, classes: int, balanced: bool) -> float:
     """Return the mean squared error; for classes the log loss, in which all count the same if `balanced`."""
     weights = _row_weights(labels, classes) if balanced else None
     return float(np.average(_losses(labels, answers, classes), weights=weights))

@@ -18,7 +18,7 @@ from stoker.data.class_folders import class_files
 from stoker.data.image_files import fault_of
 from stoker.data.image_reader import check_size
 from stoker.data.paths import IMAGES, local_tree
-from stoker.errors import ArgumentError, find_nearest
+from stoker.errors import ArgumentError, first_line, suggest
 from stoker.recipes.arguments import RunOptions, RunRequest, find_chosen_model, path_of
 from stoker.recipes.baselines import LINEAR
 from stoker.recipes.beginning import begin
@@ -172,9 +172,8 @@ def _application(base: str) -> Callable[..., Model]:
     if base in known:
         build: Callable[..., Model] = getattr(keras.applications, base)
         return build
-    near = find_nearest(str(base), known)
-    hint = f"did you mean {near!r}?" if near else f"the models are {', '.join(known)}"
-    raise ArgumentError(f"base={base!r} is not a model in keras.applications; {hint}")
+    hint = suggest(str(base), known) or f"; the models are {', '.join(known)}"
+    raise ArgumentError(f"base={base!r} is not a model in keras.applications{hint}")
 
 
 def _check_size_for(base: str, build: Callable[..., Model], size: tuple[int, int]) -> None:
@@ -188,23 +187,22 @@ def _check_size_for(base: str, build: Callable[..., Model], size: tuple[int, int
     except ValueError as error:
         height, width = size
         raise ArgumentError(
-            f"{base} takes no images of {height} x {width} ({_first_line(error)}): give another --size"
+            f"{base} takes no images of {height} x {width} ({_first_sentence(error)}): give another --size"
         ) from None
 
 
 def _explain_missing_weights(base: str, weights: str | None, error: Exception) -> ArgumentError:
     if weights is None:
         return ArgumentError(
-            f"the weights of {base} are not in Keras' cache and cannot be downloaded ({_first_line(error)}): give a "
-            "file with --weights, or leave out --base to train from scratch"
+            f"the weights of {base} are not in Keras' cache and cannot be downloaded ({_first_sentence(error)}): give "
+            "a file with --weights, or leave out --base to train from scratch"
         )
     return ArgumentError(
-        f"{weights} are not weights of {base} without its top ({_first_line(error)}): give a file that "
+        f"{weights} are not weights of {base} without its top ({_first_sentence(error)}): give a file that "
         f"keras.applications.{base}(include_top=False).save_weights wrote"
     )
 
 
-def _first_line(error: Exception) -> str:
+def _first_sentence(error: Exception) -> str:
     """Return the first sentence of Keras' message, without the example and the list that follow."""
-    first = str(error).strip().partition("\n")[0]
-    return first.partition(" Example error message")[0].rstrip(".:") or type(error).__name__
+    return first_line(error).partition(" Example error message")[0].rstrip(".:") or type(error).__name__

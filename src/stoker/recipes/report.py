@@ -22,14 +22,13 @@ from stoker.recipes.drawing import escape
 from stoker.recipes.reading import TableReading
 from stoker.recipes.rows import Rows
 from stoker.recipes.scores import Result, Score, name_contender
+from stoker.serve.signature import UNITS
 
 # One value of an array: bytes or a number.
 Cell: TypeAlias = Any
 
 _MOST_CLASSES, _MISTAKES, _MOST_COLUMNS, _MOST_DOTS, _BINS = 24, 12, 12, 1_000, 10
 _MOST_NAMED = 5
-# NumPy's names for the units of dates.
-_UNITS = {"days": "D", "seconds": "s"}
 # An empty cell would look like a fault of the page.
 _MISSING, _NO_CATEGORY = "<i>missing</i>", "<i>missing or new</i>"
 
@@ -294,7 +293,7 @@ def _describe_cell(feature: Feature, value: Cell) -> str:
     if feature.kind == "truth":
         return "true" if value else "false"
     if feature.kind == "date" and feature.unit:
-        unit = _UNITS.get(feature.unit, feature.unit)
+        unit = UNITS.get(feature.unit, feature.unit)
         text = str(np.array(int(value)).astype(f"datetime64[{unit}]"))
         return f"<time>{text.removesuffix('T00:00:00').replace('T', ' ')}</time>"
     return _describe_value(value, 60)

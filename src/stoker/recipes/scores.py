@@ -74,8 +74,8 @@ def contest(
     labels: Array,
     predictions: Mapping[str, Array],
     *,
-    classes: int = 0,
-    balanced: bool = False,
+    classes: int,
+    balanced: bool,
     seed: int = 0,
     resamples: int = _RESAMPLES,
 ) -> list[Contender]:

@@ -20,7 +20,16 @@ third slower to start, and it drops fields that it does not know.
 
 from __future__ import annotations
 
-from stoker.records.finding import Change, Detail, Finding, RepairPlace, Repairs, TunerGain, WhatIf
+from stoker.records.finding import (
+    Change,
+    Detail,
+    Finding,
+    FindingKey,
+    RepairPlace,
+    Repairs,
+    TunerGain,
+    WhatIf,
+)
 from stoker.records.memory import (
     ROLES,
     DeviceMemory,
@@ -84,6 +93,7 @@ __all__ = [
     "ExperimentRow",
     "FailedAllocation",
     "Finding",
+    "FindingKey",
     "FunctionRow",
     "Lane",
     "LargestTensor",

@@ -7,6 +7,9 @@ from typing import Any, TypedDict
 
 from stoker.records.section import Section, absent
 
+FindingKey = tuple[str, str, int]
+"""The kind, file and line of a finding."""
+
 # One argument whose new value made TensorFlow trace again. (A class body cannot declare a field named `from`.)
 Change = TypedDict("Change", {"argument": str, "from": str, "to": str})
 
@@ -130,6 +133,11 @@ class Finding(Section):
     what_if: WhatIf | None = None
     detail: Detail = field(default_factory=Detail)
 
+    @property
+    def key(self) -> FindingKey:
+        """The finding's kind, file and line."""
+        return self.kind, self.file, self.line
+
 
 @dataclass(frozen=True)
 class RepairPlace(Section):
@@ -140,6 +148,11 @@ class RepairPlace(Section):
     line: int
     alone: float
     together: float
+
+    @property
+    def key(self) -> FindingKey:
+        """The finding's kind, file and line."""
+        return self.kind, self.file, self.line
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from stoker.records.finding import WhatIf
+from stoker.records.finding import FindingKey, WhatIf
 from stoker.records.section import EXTRA, Section, absent
 from stoker.records.writing import plain
 
@@ -28,6 +28,18 @@ class AtSite(Section):
     def where(self) -> str:
         """`train.py:42`, or empty."""
         return f"{self.file}:{self.line}" if self.file else ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AboutFinding(AtSite):
+    """A row about a finding of the run."""
+
+    kind: str
+
+    @property
+    def key(self) -> FindingKey:
+        """The finding's kind, file and line."""
+        return self.kind, self.file or "", self.line or 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,13 +284,12 @@ class WorkerRow(Section):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExperimentRow(AtSite):
+class ExperimentRow(AboutFinding):
     """A repair that was timed at the end of the run, or the reason why it was not.
 
     Seconds are those of one step, with a value for each round: of the recorded part as it was, and of its replacement.
     """
 
-    kind: str
     was_s: list[float] = field(default_factory=list)
     repaired_s: list[float] = field(default_factory=list)
     # The share of the step's eager ops that was rebuilt.
@@ -295,15 +306,8 @@ class ExperimentRow(AtSite):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepairedLine(AtSite):
+class RepairedLine(AboutFinding):
     """A finding that was repaired."""
-
-    kind: str
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """The finding's kind, file and line."""
-        return self.kind, self.file or "", self.line or 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,7 +325,7 @@ class VerifiedRow(Section):
     basis: str = "measured"
 
     @property
-    def keys(self) -> frozenset[tuple[str, str, int]]:
+    def keys(self) -> frozenset[FindingKey]:
         """The findings by kind, file and line."""
         return frozenset(line.key for line in self.lines)
 

@@ -243,11 +243,6 @@ def _shorten(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
 def digest(description: Mapping[str, object]) -> str:
     """Return the SHA-256 of a description without its seal; spacing and order do not matter."""
     said = {key: value for key, value in description.items() if key != SEAL}

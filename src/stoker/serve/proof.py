@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from stoker.data.layer_names import any_column_names
+from stoker.errors import describe_error, first_line
 from stoker.serve import bundle, examples
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError, Proof, first_line
+from stoker.serve.bundle import Bundle, BundleError, Proof
 from stoker.serve.engines import converted, tensorflow
 from stoker.serve.examples import Arrays
 from stoker.serve.safety.keras_files import KerasFileError, check_keras_file
@@ -180,8 +181,7 @@ def _explain_keras(error: Exception) -> str:
     unknown = re.search(r"Could not locate \w+ '([^']+)'", str(error))
     if unknown:
         return f"it needs {unknown[1]!r}, which only the program that made it has"
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+    return describe_error(error)
 
 
 def _load_keras(file: Path) -> Model:

@@ -19,7 +19,7 @@ from stoker.data import paths
 from stoker.data.csv_layout import guess_separator
 from stoker.data.csv_rows import HIDDEN, CsvRepairs, JudgedRow, fill_rows, judge_rows
 from stoker.data.encodings import check_encoding, decode, refuse_encoding
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, first_line
 from stoker.serve import images
 from stoker.serve.signature import Field
 from stoker.serve.table_cells import is_table
@@ -244,4 +244,4 @@ def _parquet_columns(file: Path) -> Iterator[dict[str, list[object]]]:
             for block in opened.iter_batches(_ROWS):
                 yield {name: block.column(name).to_pylist() for name in block.schema.names}
     except pa.ArrowInvalid as error:
-        raise ArgumentError(f"{file} cannot be read: {str(error).splitlines()[0]}") from None
+        raise ArgumentError(f"{file} cannot be read: {first_line(error)}") from None

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from stoker import clock
-from stoker.errors import ArgumentError, StokerError, UnavailableError
+from stoker.errors import ArgumentError, StokerError, UnavailableError, first_line
 from stoker.redaction import redact_text
 
 _URL = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
@@ -109,7 +109,7 @@ class Remote:
             what = f"pip install 'stoker[{extra}]'" if extra else f"its backend for fsspec ({error})"
             raise StokerError(f"{self.name}: {scheme_of(url)}:// needs fsspec: install {what}") from None
         except ValueError as error:
-            raise ArgumentError(f"{self.name}: {_first_line(error)}") from None
+            raise ArgumentError(f"{self.name}: {_redact_first_line(error)}") from None
 
     def find(self, *, deep: bool = True) -> list[RemoteFile]:
         """Return the files that the URL names, sorted: the file itself, the matches of the glob, or all files below it.
@@ -235,7 +235,7 @@ class Remote:
                 raise _refusal(name, error) from None
             except Exception as error:  # noqa: BLE001 - each backend has exceptions of its own, without a common base
                 if attempt == _MOST_ATTEMPTS or clock.real_ns() > deadline_ns:
-                    raise UnavailableError(f"{name} cannot be used: {_first_line(error)}") from None
+                    raise UnavailableError(f"{name} cannot be used: {_redact_first_line(error)}") from None
             # Processes that were refused together must not return together.
             time.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -314,10 +314,9 @@ def _refusal(name: str, error: Exception) -> StokerError:
     if isinstance(error, FileNotFoundError):
         return ArgumentError(f"there is no file or folder {name}")
     if isinstance(error, PermissionError):
-        return ArgumentError(f"{name}: access denied ({_first_line(error)}); check the credentials")
-    return ArgumentError(f"{name}: {_first_line(error)}")
+        return ArgumentError(f"{name}: access denied ({_redact_first_line(error)}); check the credentials")
+    return ArgumentError(f"{name}: {_redact_first_line(error)}")
 
 
-def _first_line(error: BaseException) -> str:
-    line = (str(error).splitlines() or [""])[0] or type(error).__name__
-    return redact_text(line)[:300]
+def _redact_first_line(error: BaseException) -> str:
+    return redact_text(first_line(error))[:300]

@@ -14,6 +14,9 @@ from stoker.tf_internals.types import (
     Variable,
 )
 
+# Operations that run the program's own Python, though not all of them are stateful by definition.
+PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
+
 
 def new_graph(name: str) -> Graph:
     """Return an empty graph of the kind that `tf.function` traces into: it captures tensors from outside."""
@@ -39,6 +42,20 @@ def called_graphs(graph: Graph) -> list[Graph]:
 def called_graph(op: Operation) -> Graph:
     """Return the graph of the function that an op with an attribute `f` calls; None if TensorFlow has not kept it."""
     return getattr(op.graph._get_function(op.get_attr("f").name), "graph", None)
+
+
+def get_node_name(tensor: str) -> str:
+    """Return the name of the node in a `GraphDef` that makes a tensor, given as a node's input: `^name`, `name:1`."""
+    return tensor.removeprefix("^").partition(":")[0]
+
+
+def list_callees(node: ProtoMessage) -> set[str]:
+    """Return the names of what a node of a `GraphDef` may call: functions, and its own type, which may be one."""
+    found = {node.op}
+    for value in node.attr.values():
+        found.add(value.func.name)
+        found.update(one.name for one in value.list.func)
+    return found
 
 
 def set_input(op: Operation, number: int, tensor: Tensor) -> None:

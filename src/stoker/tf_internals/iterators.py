@@ -7,6 +7,9 @@ from typing import Any
 from stoker.tf_internals import Place
 from stoker.tf_internals.types import Dataset, DatasetIterator, Tensor
 
+# Operations that take the next element of a dataset.
+NEXT_ELEMENT_OPS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
+
 
 def iterator_type() -> Any:
     """Return the class of the iterators that `iter(dataset)` returns. It has no `__del__` of its own."""

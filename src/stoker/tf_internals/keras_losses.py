@@ -17,7 +17,7 @@ from stoker.tf_internals.keras_layers import mask_of
 from stoker.tf_internals.types import Loss, Metric, Model, Nest, Tensor
 
 # Reductions that divide by the number of values; under a mask, by the number of unmasked values.
-_BY_NUMBER = ("sum_over_batch_size", "mean", "auto")
+MEAN_REDUCTIONS = ("sum_over_batch_size", "mean", "auto")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def find_term(loss: Loss, labels: Nest, predicted: Nest, weight: Tensor = None) 
 
 def _find_divisor(values: Tensor, masks: list[Tensor], weight: Tensor, reduction: str) -> Tensor:
     mask = None if not masks else tf.cast(tf.reduce_all(tf.stack(masks), axis=0), tf.float32)
-    if reduction in _BY_NUMBER:
+    if reduction in MEAN_REDUCTIONS:
         every = tf.cast(tf.size(values), tf.float32) / tf.cast(tf.size(mask), tf.float32)
         return tf.reduce_sum(mask) * every
     counted = None if weight is None else tf.cast(weight, tf.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from stoker.tf_internals.types import DType, ProtoMessage, Tensor
@@ -196,6 +196,21 @@ def called_functions(definition: ProtoMessage) -> list[str]:
     single = [one.func.name for one in attributes if one.WhichOneof("value") == "func"]
     listed = [func.name for one in attributes for func in one.list.func]
     return [*single, *listed]
+
+
+def gather_functions(
+    names: Iterable[str], known: Mapping[str, ProtoMessage] | None = None
+) -> dict[str, ProtoMessage]:
+    """Return the compiled functions of these names and all that they call, in addition to those that are known."""
+    found = dict(known or {})
+    pending = list(names)
+    while pending:
+        name = pending.pop()
+        definition = None if name in found else compiled_function(name)
+        if definition is not None:
+            found[name] = definition
+            pending += called_functions(definition)
+    return found
 
 
 def register_function(definition: ProtoMessage) -> bool:

@@ -1,4 +1,7 @@
-"""Tell whether TensorFlow has read its settings, without importing it."""
+"""Tell whether TensorFlow has read its settings, without importing it.
+
+This is not in `devices`, because `import stoker` leads here, and must lead nowhere that imports TensorFlow.
+"""
 
 from __future__ import annotations
 

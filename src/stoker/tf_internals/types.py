@@ -28,7 +28,6 @@ Nest: TypeAlias = Any  # tensors in tuples, lists and dictionaries, as tf.nest t
 Dataset: TypeAlias = Any  # tf.data.Dataset
 DatasetIterator: TypeAlias = Any  # what iter(dataset) returns
 FunctionWrapper: TypeAlias = Any  # a traced function in a stage of a dataset
-DistributedDataset: TypeAlias = Any
 Strategy: TypeAlias = Any  # tf.distribute.Strategy
 CollectiveOptions: TypeAlias = Any  # how workers or devices exchange values
 CompiledFunction: TypeAlias = Any  # what tf.function returns

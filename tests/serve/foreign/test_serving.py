@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ pytest.importorskip("orjson")
 pytest.importorskip("uvicorn")
 
 from stoker.serve.bundle import BundleError
-from stoker.serve.foreign.warming import REQUESTS
+from stoker.serve.foreign.loading import load_saved_model
+from stoker.serve.foreign.warming import REQUESTS, time_and_try_joining
 from stoker.serve.grpc.messages import serving_message
 from stoker.serve.http.app import App
 from stoker.serve.plane.model_config import read_config, sources_of
@@ -135,6 +137,23 @@ def test_requests_are_joined_only_where_it_makes_no_difference(saved: Path) -> N
     assert any("answers requests together: " in line for line in said)
     # Nothing was tried on what keeps count.
     assert post(app, "predict", {"signature_name": "count", "inputs": {}}).json() == {"outputs": 1}
+
+
+@pytest.mark.parametrize("rows", [3, 1])
+def test_recorded_requests_that_cannot_be_joined_are_reported(
+    saved: Path, caplog: pytest.LogCaptureFixture, rows: int
+) -> None:
+    def refuse(arrays: list[Any]) -> list[Any]:
+        raise ValueError("one row at a time\nplease")
+
+    loaded = {one.name: one for one in load_saved_model(saved, [])}
+    signature = replace(loaded["serving_default"], run=refuse)
+    asked = {"serving_default": [[np.ones((rows, 1), "float32")]]}
+    assert time_and_try_joining(signature, asked) == (False, None)
+    # From too few requests, the trial makes up its rows, which a model may refuse.
+    assert [one.getMessage().rpartition(": ")[2] for one in caplog.records] == ["one row at a time"] * (
+        rows == 3
+    )
 
 
 def _some(name: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from stoker.serve.http.app import App
 from stoker.serve.plane.deployment import begin_run, end_run
 from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.rollout import shadow
-from stoker.serve.rollout.shadow import Candidate
+from stoker.serve.rollout.shadow import ShadowCandidate
 from stoker.tracking.store.address import parse
 from stoker.tracking.store.queries import open_reader
 from tests.serve.foreign.models import save
@@ -49,7 +49,9 @@ def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def shadowed(places: Path, candidate: str, **options: Any) -> Iterator[tuple[App, list[str], Candidate]]:
+def shadowed(
+    places: Path, candidate: str, **options: Any
+) -> Iterator[tuple[App, list[str], ShadowCandidate]]:
     app, said = application({"half": places / "old"}, shadows={"half": str(places / candidate)}, **options)
     found = app.models.shadows.candidate("half")
     assert found is not None

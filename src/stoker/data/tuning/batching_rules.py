@@ -16,7 +16,7 @@ from stoker.tf_internals.graphs import called_graph
 from stoker.tf_internals.types import Operation, Tensor
 
 
-def _take_first(emitter: Emitter, op: Operation, found: list[GraphValue]) -> GraphValue:
+def _take_first(op: Operation, found: list[GraphValue]) -> GraphValue:
     """Return the first argument, which belongs to the element; the others must be the same for all elements."""
     if any(value.row for value in found[1:]):
         raise NotProven(f"{op.type} with arguments that differ between elements")
@@ -67,7 +67,7 @@ def _concat(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Te
 
 
 def _one_hot(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    _take_first(emitter, op, found)
+    _take_first(op, found)
     return emitter.same(op, [value.tensor for value in found], axis=_shift(int(op.get_attr("axis"))))
 
 
@@ -83,13 +83,13 @@ def _squeeze(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[T
 
 
 def _reshape(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    row = _take_first(emitter, op, found)
+    row = _take_first(op, found)
     shape = found[1].tensor
     return [tf.reshape(row.tensor, tf.concat([[tf.cast(emitter.batch, shape.dtype)], shape], 0))]
 
 
 def _broadcast_to(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    row = _take_first(emitter, op, found)
+    row = _take_first(op, found)
     shape = found[1].tensor
     wide = emitter.widen(row, int(_rank(op)))
     return [tf.broadcast_to(wide, tf.concat([[tf.cast(emitter.batch, shape.dtype)], shape], 0))]
@@ -111,7 +111,7 @@ def _prefix(*prefixes: int | list[int], **attributes: int) -> Rule:
     """
 
     def rule(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-        row = _take_first(emitter, op, found)
+        row = _take_first(op, found)
         forms = [value.tensor for value in found[1:]]
         for number, prefix in enumerate(prefixes):
             forms[number] = tf.concat([tf.constant([prefix], forms[number].dtype), forms[number]], 0)
@@ -121,7 +121,7 @@ def _prefix(*prefixes: int | list[int], **attributes: int) -> Rule:
 
 
 def _transpose(emitter: Emitter, op: Operation, found: list[GraphValue]) -> list[Tensor]:
-    row, order = _take_first(emitter, op, found), found[1].tensor
+    row, order = _take_first(op, found), found[1].tensor
     return emitter.same(op, [row.tensor, tf.concat([tf.zeros([1], order.dtype), order + 1], 0)])
 
 

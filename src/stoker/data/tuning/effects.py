@@ -12,7 +12,6 @@ import tensorflow as tf
 from stoker.tf_internals import graphs
 from stoker.tf_internals.types import Graph, ProtoMessage, StageFunction, Tensor, Variable
 
-_PYTHON = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 _RANDOM = re.compile(
     r"(Random(?!IndexShuffle)|TruncatedNormal|ParameterizedTruncated|Multinomial|SampleDistorted|Shuffle(AndRepeat)?Dataset)"
 )
@@ -75,7 +74,7 @@ def find_effects(wrapper: StageFunction) -> Effects:
     found = Effects()
     lookups = False
     for node in nodes(wrapper.function.graph):
-        if node.op in _PYTHON:
+        if node.op in graphs.PYTHON_OPS:
             found.python = True
         elif _RANDOM.match(node.op) and not node.op.startswith("Stateless"):
             found.random = True

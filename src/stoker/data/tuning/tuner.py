@@ -29,7 +29,7 @@ from stoker.data.tuning.changes import (
 from stoker.data.tuning.figures import KeptChange, LeftAlone, TuningReport
 from stoker.data.tuning.rebuilding import CannotRebuild, make_comparable, renew
 from stoker.doctor.attach import announced
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, first_line
 from stoker.tf_internals.datasets import argument, has_argument
 from stoker.tf_internals.types import Dataset
 
@@ -155,7 +155,7 @@ def tune_pipeline(ds: Dataset, request: TuningRequest, judge: Judge) -> tuple[Da
                 tuned = _try_changes(original, request, judge, report)
             faster = judge.measure(report, original, tuned)
         except tf.errors.OpError as error:
-            return ds, TuningReport(left=[_leave_alone(ds, f"it fails: {_first_line(error)}")])
+            return ds, TuningReport(left=[_leave_alone(ds, f"it fails: {_shorten_message(error)}")])
     if tuned is original or not faster:
         if tuned is not original:
             report.left.append(_leave_alone(ds, "together the changes gained nothing"))
@@ -201,13 +201,14 @@ def _propose_untried(
                 yield found
     except tf.errors.OpError as error:
         # An element that cannot be read does not rule out other changes.
-        failed = LeftAlone(module.NAME, stages.describe(pipeline), f"it fails: {_first_line(error)}")
+        failed = LeftAlone(module.NAME, stages.describe(pipeline), f"it fails: {_shorten_message(error)}")
         if (failed.name, failed.stage) not in tried:
             yield failed
 
 
-def _first_line(error: tf.errors.OpError) -> str:
-    return re.sub(r"{{.*?}}\s*", "", str(error.message)).strip().splitlines()[0][:160]
+def _shorten_message(error: tf.errors.OpError) -> str:
+    line = first_line(re.sub(r"{{.*?}}\s*", "", str(error.message)))
+    return (line or type(error).__name__)[:160]
 
 
 def _difference(change: PipelineChange, pipeline: Dataset | None, elements: int, allow: str) -> str | None:

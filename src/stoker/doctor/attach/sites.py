@@ -71,6 +71,13 @@ OWN_ROOT = os.path.dirname(os.path.abspath(stoker.__file__)) + os.sep
 # Stoker's own loops count as loops, like Keras'.
 _REAL_ROOT = os.path.join(os.path.realpath(OWN_ROOT), "")
 _OWN_LOOPS = tuple(os.path.join(_REAL_ROOT, package, "") for package in LOOP_PACKAGES)
+_MOST_COUNTED = 20
+
+
+def count_site(sites: dict[SiteKey, int], site: SiteKey | None) -> None:
+    """Count a line of the user's, if there is one. Only the first lines are kept."""
+    if site is not None and (site in sites or len(sites) < _MOST_COUNTED):
+        sites[site] = sites.get(site, 0) + 1
 
 
 class Sites:

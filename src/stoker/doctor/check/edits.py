@@ -23,7 +23,7 @@ def insert_after(module: SourceModule, node: ast.AST, text: str) -> Edit:
     return Edit(line, column, line, column, text)
 
 
-def insert_line(module: SourceModule, line: int, text: str) -> Edit:
+def insert_line(line: int, text: str) -> Edit:
     """Insert a line of text above the given line."""
     return Edit(line, 0, line, 0, text + "\n")
 

@@ -60,7 +60,7 @@ def hoist_conversion(fact: ArrayFeed) -> Fix | None:
     text = f"{indentation(module, line)}{new} = {module.segment(call)}"
     if "\n" in text or not _starts_line(module, loop):
         return None
-    edits = (insert_line(module, line, text), replace_node(module, call, new))
+    edits = (insert_line(line, text), replace_node(module, call, new))
     safety = "safe" if _is_alone(module, call, name.id) else "unsafe"
     return Fix(safety, edits, f"Convert `{name.id}` once, before the loop")
 

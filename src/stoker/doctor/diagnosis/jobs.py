@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from stoker.doctor.stall import stalls
-from stoker.records import ACCOUNTS, Detail, Finding, Record, Tables, WorkerRow
+from stoker.records import ACCOUNTS, Detail, Finding, FindingKey, Record, Tables, WorkerRow
 
 
 def job_record(
@@ -74,14 +74,13 @@ def _exchange_per_step(record: Record) -> float:
 
 def _merge_findings(workers: Mapping[int, Record]) -> list[Finding]:
     """Return one finding of each kind and line: the costliest, with the workers it was found on."""
-    best: dict[tuple[str, str, int], tuple[Finding, list[int]]] = {}
+    best: dict[FindingKey, tuple[Finding, list[int]]] = {}
     for rank in sorted(workers):
         for finding in workers[rank].findings:
-            key = (finding.kind, finding.file, finding.line)
-            known, ranks = best.get(key, (finding, []))
+            known, ranks = best.get(finding.key, (finding, []))
             costlier = (finding.lost_s or 0.0) > (known.lost_s or 0.0)
             # One worker may have the finding twice, if two functions share a line.
-            best[key] = (finding if costlier else known, ranks if rank in ranks else [*ranks, rank])
+            best[finding.key] = (finding if costlier else known, ranks if rank in ranks else [*ranks, rank])
     merged = []
     for finding, ranks in best.values():
         detail = Detail(**finding.detail)

@@ -18,7 +18,6 @@
 | host_batches | the trial of batches that the host makes at each step |
 | reads | the trial of values that are computed only to be read |
 | predictions | the trial of `predict` in a loop |
-| calls_alone | the trial of a starved step: how long its calls take on a batch that is ready |
 | laboratory | all experiments of a run, after the program has ended |
 
 While the program runs, only `recording` and `marking` work, for a few steps. The rest happens in the same process after

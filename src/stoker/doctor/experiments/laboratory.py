@@ -18,6 +18,7 @@ from stoker.doctor.experiments.recorded_step import RecordedStep
 from stoker.doctor.experiments.timing import LEAST_ROUNDS, ExperimentBudget, time_in_turn
 from stoker.doctor.experiments.trials import ALWAYS_WORTH_IT, BOUNDING, TRIALS, WHOLE_FUNCTIONS, best_step
 from stoker.doctor.stall import find_stall
+from stoker.errors import describe_error
 from stoker.records import ExperimentRow, Finding, Record
 from stoker.signals import handle_signals
 
@@ -123,8 +124,7 @@ def _run_one(
     except CannotRebuildStep as error:
         return dataclasses.replace(row, failed=str(error)), frozenset()
     except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-        why = f"{type(error).__name__}: {error}".splitlines()[0][:200]
-        return dataclasses.replace(row, failed=why), frozenset()
+        return dataclasses.replace(row, failed=describe_error(error)[:200]), frozenset()
     if timed is None or len(timed.repaired_s) < LEAST_ROUNDS:
         return dataclasses.replace(row, failed="there was no time for it"), frozenset()
     row = dataclasses.replace(row, was_s=timed.was_s, repaired_s=timed.repaired_s, covers=timed.covers)

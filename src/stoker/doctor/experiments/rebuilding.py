@@ -16,6 +16,7 @@ from stoker.doctor.experiments.recorded_step import (
     tensor_bytes,
 )
 from stoker.tf_internals import graphs, recorded_ops
+from stoker.tf_internals.iterators import NEXT_ELEMENT_OPS
 from stoker.tf_internals.types import CompiledFunction, ProtoMessage, Tensor
 
 # Scalars, axes and shapes, which Python held, are constants of a graph. All other data is an argument.
@@ -42,12 +43,8 @@ _REPEATABLE = (
     }
 )
 _REPEATABLE_FAMILIES = ("ResourceApply", "ResourceSparseApply", "ResourceScatter")
-# Ops that run the program's own Python, though they may not be stateful by definition.
-_PYTHON = frozenset({"PyFunc", "PyFuncStateless", "EagerPyFunc"})
 # Types whose tensors share their memory with NumPy.
 _PLAIN = frozenset({"float16", "float32", "float64", "int32", "int64"})
-# Ops whose results come from outside the step.
-_INPUT = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
 
 
 class CannotRebuildStep(Exception):
@@ -56,7 +53,7 @@ class CannotRebuildStep(Exception):
 
 def is_input(op: RecordedOp) -> bool:
     """Return whether the op takes the next element of a dataset."""
-    return op.name in _INPUT
+    return op.name in NEXT_ELEMENT_OPS
 
 
 def is_random(op: RecordedOp) -> bool:
@@ -107,7 +104,7 @@ def _ops_inside(op: RecordedOp, functions: dict[str, ProtoMessage]) -> Iterator[
 
 def _is_repeatable(name: str) -> bool:
     definition = graphs.definition(name)
-    if definition is None or name in _PYTHON:
+    if definition is None or name in graphs.PYTHON_OPS:
         return False
     return not definition.is_stateful or name in _REPEATABLE or name.startswith(_REPEATABLE_FAMILIES)
 

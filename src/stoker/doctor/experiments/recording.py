@@ -9,7 +9,7 @@ This module is imported before the program starts, so it imports little, and nev
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stoker.doctor.probes.recorder import Recorder
     from stoker.doctor.probes.steps import StepCount, Steps
     from stoker.tf_internals.recorded_ops import Attributes
-    from stoker.tf_internals.types import ProtoMessage, Tensor
+    from stoker.tf_internals.types import Tensor
 
 # The steps of a source to record, counted from its first: one early, for short runs, and one later, when all is warm.
 _RECORDED_TICKS = frozenset({4, 40})
@@ -117,7 +117,8 @@ class StepRecorder:
         elif isinstance(watch, _Recording) and not watch.too_much:
             step = watch.step
             step.held = _held_outside(step)
-            step.functions = _functions_of(step.ops())
+            calls = (op.name for op in step.ops() if graphs.definition(op.name) is None)
+            step.functions = recorded_ops.gather_functions(calls)
             step.after = read_variables(handle for handle, _ in step.before)
             self.recorded[self._source] = step
             self._recorded_at[self._source] = count.ticks
@@ -291,16 +292,3 @@ def _held_outside(step: RecordedStep) -> frozenset[int]:
     # Two references are our own: the one in the list of all values, and the argument of `getrefcount`.
     ours, values = 2, step.values
     return frozenset(number for number in range(len(values)) if sys.getrefcount(values[number]) > ours)
-
-
-def _functions_of(ops: Iterable[RecordedOp]) -> dict[str, ProtoMessage]:
-    """Return the compiled functions that a step calls, and those that they call."""
-    found: dict[str, ProtoMessage] = {}
-    pending = [op.name for op in ops if graphs.definition(op.name) is None]
-    while pending:
-        name = pending.pop()
-        definition = None if name in found else recorded_ops.compiled_function(name)
-        if definition is not None:
-            found[name] = definition
-            pending += recorded_ops.called_functions(definition)
-    return found

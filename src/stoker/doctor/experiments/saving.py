@@ -191,16 +191,9 @@ class _StepWriter:
 
 def _functions_of(step: RecordedStep) -> list[ProtoMessage]:
     """Return the compiled functions of a step, and other graphs of the same functions, which are for other shapes."""
-    found = dict(step.functions)
     stems = {_stem(op.name) for op in step.ops() if op.name in step.functions} - {""}
-    pending = [name for name in recorded_ops.compiled_function_names() if _stem(name) in stems][:_MAX_GRAPHS]
-    while pending:
-        name = pending.pop()
-        definition = None if name in found else recorded_ops.compiled_function(name)
-        if definition is not None:
-            found[name] = definition
-            pending += recorded_ops.called_functions(definition)
-    return list(found.values())
+    alike = [name for name in recorded_ops.compiled_function_names() if _stem(name) in stems][:_MAX_GRAPHS]
+    return list(recorded_ops.gather_functions(alike, step.functions).values())
 
 
 def _stem(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from stoker.doctor.experiments.calls_alone import calls_alone
 from stoker.doctor.experiments.checking import check_rebuilt, set_variables
 from stoker.doctor.experiments.fit_steps import call_with_iterator, list_ops_of_call
 from stoker.doctor.experiments.host_batches import resident_data
@@ -99,6 +98,19 @@ def _calls(step: RecordedStep, finding: Finding) -> list[RecordedOp]:
     for op in calls:
         check_repeatable(op, step)
     return calls
+
+
+def calls_alone(step: RecordedStep, finding: Finding) -> RepairTrial:
+    """Return the trial of a starved step: its compiled calls on the recorded batch, while nothing makes the next one.
+
+    Nothing is rebuilt or checked.
+    """
+    calls = [op for op in step.ops() if op.name in step.functions]
+    if not calls:
+        raise CannotRebuildStep("the recorded step calls no compiled function")
+    for call in calls:
+        check_repeatable(call, step)
+    return RepairTrial(None, Way(replay(step, calls), partial(set_variables, step.before)))
 
 
 # The trials, by the names that repairs give to their experiments.

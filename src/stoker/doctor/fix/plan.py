@@ -127,13 +127,13 @@ def _notebook(path: str, text: str, problems: list[Problem]) -> tuple[str, list[
         fixes = [fix for fix in fixes if all(e.line >= 1 and e.end_line <= height for e in fix.edits)]
         if fixes:
             source = "\n".join(lines[cell.first - 1 : cell.last])
-            new, applied = apply(source, fixes, lambda t: _cell_parses(path, t))
+            new, applied = apply(source, fixes, _cell_parses)
             sources[cell.number] = new
             done += applied
     return notebook.replace_cells(text, sources) if done else text, done
 
 
-def _cell_parses(path: str, source: str) -> bool:
+def _cell_parses(source: str) -> bool:
     return parses("\n".join(notebook.python_lines(source)))
 
 

@@ -53,7 +53,7 @@ def _with_price(finding: Finding, row: VerifiedRow) -> Finding:
 def _repairs(before: Repairs, record: Record, row: VerifiedRow) -> Repairs:
     """Update the price of all repairs if every finding that counts was repaired, and that of one repaired alone."""
     counting = {
-        (f.kind, f.file, f.line)
+        f.key
         for f in record.findings
         if f.what_if is not None and (f.what_if.share is None or f.what_if.share >= _NEGLIGIBLE)
     }
@@ -63,7 +63,7 @@ def _repairs(before: Repairs, record: Record, row: VerifiedRow) -> Repairs:
     alone = next(iter(row.keys)) if len(row.keys) == 1 else None
     order = [
         replace(place, alone=row.speedup, together=max(place.together, row.speedup))
-        if (place.kind, place.file, place.line) == alone
+        if place.key == alone
         else place
         for place in before.order
     ]

@@ -18,7 +18,7 @@ from stoker.doctor.attach.patching import Replacement
 from stoker.doctor.attach.sites import Sites
 from stoker.doctor.forecast import batch_name, batch_place, changes
 from stoker.doctor.forecast.child_request import ANSWERED, ENVIRONMENT, NO_STEP, BatchPlace, ChildRequest
-from stoker.doctor.forecast.stepping import StepCounter
+from stoker.doctor.forecast.stepping import StepLimit
 from stoker.doctor.forecast.trace import StepTrace, trace_events
 from stoker.doctor.memory.births import Births, Scopes
 from stoker.doctor.memory.events import read_events
@@ -40,7 +40,7 @@ class StepRecording:
         # Beside the answer: the process that asked removes both, however this process ends.
         self._folder = Path(request.answer).parent / "profile"
         self._lock = threading.Lock()
-        self.steps = StepCounter(request.steps, self.finish)
+        self.steps = StepLimit(request.steps, self.finish)
 
     def begin(self) -> None:
         """Put the hooks in and start the profiler. The program itself is kept from starting the profiler."""

@@ -18,7 +18,7 @@ _LOOK_S = 0.2
 _CALLS_PER_STEP = 4
 
 
-class StepCounter(Patches):
+class StepLimit(Patches):
     """Calls `finish` when the program has made its steps.
 
     If the program has a Keras optimizer, the optimizer's own count decides; it is read when a compiled function returns

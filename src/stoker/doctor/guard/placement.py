@@ -13,9 +13,8 @@ from typing import Any
 
 from stoker.doctor.software_gpu.build import KERNEL_TABLE
 from stoker.tf_internals import eager, graphs
+from stoker.tf_internals.iterators import NEXT_ELEMENT_OPS
 
-# Ops whose output is where the iterator is: on the host.
-_PIPELINE_OPS = frozenset({"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional"})
 # Ops whose output is where their input is. Copying a device's value to the host by `identity` counts as reading it.
 _SAME_PLACE = frozenset({"ReadVariableOp", "Identity", "OptionalGetValue", "OptionalHasValue"})
 _DEVICE, _HOST, _OF_INPUT = range(3)
@@ -110,7 +109,8 @@ def _home(op: str) -> int:
     """Return where an op leaves its result by default."""
     if op in _SAME_PLACE:
         return _OF_INPUT
-    return _DEVICE if op not in _PIPELINE_OPS and has_gpu_kernel(op) else _HOST
+    # An iterator's elements are where it is: on the host.
+    return _DEVICE if op not in NEXT_ELEMENT_OPS and has_gpu_kernel(op) else _HOST
 
 
 def has_gpu_kernel(op: str) -> bool:

@@ -20,9 +20,6 @@ class ExperimentOptions:
     keeps_step: bool = False
 
 
-AS_USUAL = ExperimentOptions()
-
-
 def experiment_seconds(given: str | float | None) -> float | None:
     """Parse `60s`, `2m` or a number as seconds; return 0 for `off`, and None for the default time.
 

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from stoker import clock
 from stoker.doctor.diagnosis.record import RunFacts
-from stoker.doctor.measure import bootstrap
+from stoker.doctor.measure.bootstrap import open_door
 from stoker.doctor.measure.child_settings import ChildSettings
-from stoker.doctor.measure.experiment_options import AS_USUAL, ExperimentOptions
+from stoker.doctor.measure.experiment_options import ExperimentOptions
 from stoker.doctor.measure.run import finish_record
 from stoker.errors import RecordError, UsageError
 from stoker.periodic import Every
@@ -86,9 +86,9 @@ class LaunchedProgram:
     def __init__(
         self,
         target: Target,
-        device: Mapping[str, object] | None = None,
-        store: str | None = None,
-        experiments: ExperimentOptions = AS_USUAL,
+        device: Mapping[str, object] | None,
+        store: str | None,
+        experiments: ExperimentOptions,
     ) -> None:
         record_files.prepare()
         # A worker's job has already chosen the run's id.
@@ -194,21 +194,19 @@ def _environment(
     # An absolute address, so that the program's runs get there even if the program changes its directory.
     url = address.OFF if store is None else store.url or str(store)
     settings = ChildSettings(
-        str(path.resolve()),
-        clock.now_ns(),
-        facts,
-        user_root,
-        ours,
-        device,
-        url,
-        *dataclasses.astuple(experiments),
+        record=str(path.resolve()),
+        start_ns=clock.now_ns(),
+        facts=facts,
+        user_root=user_root,
+        log_level_is_ours=ours,
+        software_gpu=device,
+        store=url,
+        experiments_s=experiments.seconds,
+        announces=experiments.announced,
+        keeps_step=experiments.keeps_step,
     )
     environment["STOKER_RUN"] = settings.to_json()
-    door = os.path.dirname(os.path.abspath(bootstrap.__file__))
-    own = environment.get("PYTHONPATH")
-    if own is not None:
-        environment["STOKER_PYTHONPATH"] = own
-    environment["PYTHONPATH"] = os.pathsep.join([door, own] if own else [door])
+    open_door(environment)
     return environment
 
 

@@ -34,9 +34,9 @@ def price_again(
     from stoker.doctor.experiments.saving import read_steps
 
     rows = run_experiments(record, read_steps(place), ExperimentTerms(seconds, say))
-    timed = {(row.kind, row.file, row.line): row for row in rows if not row.failed}
+    timed = {row.key: row for row in rows if not row.failed}
     # What could not be timed again keeps its earlier time.
-    before = {(row.kind, row.file, row.line): row for row in (*rows, *record.tables.experiments)}
+    before = {row.key: row for row in (*rows, *record.tables.experiments)}
     tables = dataclasses.replace(record.tables, experiments=list({**before, **timed}.values()))
     return price_record(dataclasses.replace(record, tables=tables)), rows
 

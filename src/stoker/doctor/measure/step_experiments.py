@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.attach.sites import USER, Sites
 from stoker.doctor.experiments.recording import StepRecorder
+from stoker.errors import describe_error
 from stoker.printing import print_note
 from stoker.records import Record
 
@@ -72,7 +73,7 @@ class StepExperiments:
             try:
                 return write_steps(self._steps.recorded.values(), path)
             except Exception as error:  # noqa: BLE001 - a fault of ours must not reach the program
-                why = f"{type(error).__name__}: {error}".splitlines()[0]
+                why = describe_error(error)
         print_note(f"no step was kept: {why}", prefix="\nstoker  ")
         return None
 

@@ -11,7 +11,7 @@ from stoker.doctor.attach.sites import SiteKey, Sites
 from stoker.doctor.memory.additions import find_addition
 from stoker.doctor.memory.held import GrowingContainer
 from stoker.doctor.memory.inventory import size_of
-from stoker.doctor.memory.reachable import Container, copy_from, find_containers, tensors_in
+from stoker.doctor.memory.reachable import TensorContainer, copy_from, find_containers, tensors_in
 from stoker.tf_internals import eager
 
 # How many of the values that came since the last look are measured.
@@ -62,7 +62,7 @@ class GrowthWatch:
                 self._compare(container, before, now)
         self._seen, self.looked_at = seen, steps
 
-    def _compare(self, container: Container, before: _Look, now: _Look) -> None:
+    def _compare(self, container: TensorContainer, before: _Look, now: _Look) -> None:
         added, grown = now.length - before.length, now.bytes - before.bytes
         key = (container.file, container.function, container.name)
         if key not in self._lines:
@@ -85,7 +85,7 @@ class GrowthWatch:
         )
 
 
-def _look_at(container: Container, before: _Look | None, tensor: type, steps: int) -> _Look:
+def _look_at(container: TensorContainer, before: _Look | None, tensor: type, steps: int) -> _Look:
     values = container.values
     every = copy_from(values, 0)
     length, first = len(every), id(every[0] if every else None)
@@ -98,7 +98,7 @@ def _look_at(container: Container, before: _Look | None, tensor: type, steps: in
     return _Look(first, length, held, steps)
 
 
-def _device_of(container: Container) -> str:
+def _device_of(container: TensorContainer) -> str:
     last = copy_from(container.values, -1)
     found = next(tensors_in(last[0], eager.tensor_type()), None) if last else None
     device = str(found.backing_device) if found is not None else ""

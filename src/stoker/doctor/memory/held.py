@@ -63,7 +63,7 @@ class ValidationPeak:
 
 
 @dataclass(frozen=True)
-class FrozenSlots:
+class HeldSlots:
     """The slots that an optimizer keeps for frozen variables, and the line that made the optimizer."""
 
     site: SiteKey

@@ -30,7 +30,7 @@ _CONTAINERS = (list, dict, deque)
 
 
 @dataclass(frozen=True)
-class Container:
+class TensorContainer:
     """A container of tensors, and its name in the program."""
 
     values: list[Any] | dict[Any, Any] | deque[Any]
@@ -44,7 +44,7 @@ class Container:
 _Named = tuple[object, str, str, str]
 
 
-def find_containers(sites: Sites, others: Iterable[object] = ()) -> list[Container]:
+def find_containers(sites: Sites, others: Iterable[object] = ()) -> list[TensorContainer]:
     """Return the containers of at least a few tensors, reached from the program's names and these other objects."""
     walk = _Walk(sites)
     walk.follow(_names_in_frames(sites), _MAX_VISITS_RUNNING)
@@ -57,7 +57,7 @@ class _Walk:
     """Visits what names lead to, breadth first, and no object twice."""
 
     def __init__(self, sites: Sites) -> None:
-        self.found: list[Container] = []
+        self.found: list[TensorContainer] = []
         self._sites = sites
         self._tensor = eager.tensor_type()
         self._seen: set[int] = set()
@@ -72,11 +72,11 @@ class _Walk:
             self._seen.add(id(thing))
             if isinstance(thing, _CONTAINERS):
                 if len(thing) >= _FEW and holds_tensors(_last(thing), self._tensor):
-                    self.found.append(Container(thing, file, function, name))
+                    self.found.append(TensorContainer(thing, file, function, name))
                     continue
                 inner = [(value, file, function, name) for value in _some_values(thing)]
             else:
-                inner = list(_attributes(thing, file, self._sites))
+                inner = list(_attributes(thing, self._sites))
             if depth < _MAX_DEPTH:
                 waiting.extend((*one, depth + 1) for one in inner if _may_hold(one[0]))
 
@@ -161,7 +161,7 @@ def _may_hold(value: object) -> bool:
     return bool(type(value).__dictoffset__)
 
 
-def _attributes(thing: object, file: str, sites: Sites) -> Iterator[_Named]:
+def _attributes(thing: object, sites: Sites) -> Iterator[_Named]:
     """Yield what an object of one of the program's classes holds, or what a function closes over."""
     if isinstance(thing, FunctionType):
         names = thing.__code__.co_freevars

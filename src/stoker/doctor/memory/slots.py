@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from stoker.doctor.attach.sites import SiteKey
-from stoker.doctor.memory.held import FrozenSlots
+from stoker.doctor.memory.held import HeldSlots
 from stoker.tf_internals import keras_optimizers
 from stoker.tf_internals.types import Optimizer
 
@@ -18,7 +18,7 @@ class SlotWatch:
 
     def __init__(self) -> None:
         self._optimizers: dict[int, tuple[weakref.ref[Any], SiteKey]] = {}
-        self.frozen: dict[SiteKey, FrozenSlots] = {}
+        self.frozen: dict[SiteKey, HeldSlots] = {}
 
     def is_known(self, optimizer: Optimizer) -> bool:
         """Return whether an optimizer was noted."""
@@ -41,4 +41,4 @@ class SlotWatch:
             held = sum(keras_optimizers.bytes_of(slot) for slot in slots)
             if held > getattr(self.frozen.get(site), "bytes", 0):
                 layer = str(getattr(frozen[0], "path", "")).rpartition("/")[0]
-                self.frozen[site] = FrozenSlots(site, held, len(frozen), layer)
+                self.frozen[site] = HeldSlots(site, held, len(frozen), layer)

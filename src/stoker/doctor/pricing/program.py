@@ -29,7 +29,7 @@ from stoker.doctor.replay.pieces import Piece, join_alike, python_s
 from stoker.doctor.replay.program import Program, TimedRepair, is_element
 from stoker.doctor.replay.simulation import Draw, seconds_per_step
 from stoker.doctor.software_gpu.profiles import PROFILES, of_device
-from stoker.records import Finding, Record, SteppingRow, WindowSums
+from stoker.records import Finding, FindingKey, Record, SteppingRow, WindowSums
 
 # A call of a compiled function takes about as much Python as this many eager ops.
 _OPS_PER_CALL = 6
@@ -117,9 +117,7 @@ def _noise(left: float) -> float:
     return min(_MOST_NOISE, max(_NOISE, 1 / left - 1)) if left > 0 else _MOST_NOISE
 
 
-def _read_timed(
-    record: Record, stretch: float, step_s: float, noise: float
-) -> dict[tuple[str, str, int], TimedRepair]:
+def _read_timed(record: Record, stretch: float, step_s: float, noise: float) -> dict[FindingKey, TimedRepair]:
     """Return the timed repairs, with their times on a machine as busy as while the program ran."""
     found = {}
     for row in record.tables.experiments:
@@ -146,9 +144,7 @@ def _read_timed(
             )
             replaces = tuple(share * usual_s * slower for share in shares)
         rounds = tuple(sorted(seconds * slower for seconds in row.repaired_s))
-        found[row.kind, row.file or "", row.line or 0] = TimedRepair(
-            rounds, row.covers, replaces, unknown, tuple(row.within)
-        )
+        found[row.key] = TimedRepair(rounds, row.covers, replaces, unknown, tuple(row.within))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from stoker.records import Finding, RepairPlace, WhatIf
+from stoker.records import Finding, FindingKey, RepairPlace, WhatIf
 
 # A repair that adds less than this to those before it ends their order.
 _LEAST_GAIN = 0.02
@@ -16,16 +16,16 @@ def sort_for_repair(findings: list[Finding], places: list[RepairPlace]) -> list[
 
     Otherwise they keep their order, by cost. Findings that cost memory rather than time come last, by their bytes.
     """
-    rank: dict[tuple[str, str, int], int] = {}
+    rank: dict[FindingKey, int] = {}
     before = 1.0
     for number, place in enumerate(places):
         if place.together < before * (1 + _LEAST_GAIN):
             break
-        rank[place.kind, place.file, place.line], before = number, place.together
+        rank[place.key], before = number, place.together
     return sorted(
         findings,
         key=lambda f: (
-            rank.get((f.kind, f.file, f.line), len(rank)),
+            rank.get(f.key, len(rank)),
             -(f.what_if.speedup if f.what_if else 0.0),
             f.bytes_saved is not None,
             -(f.bytes_saved or 0),

@@ -16,16 +16,12 @@ def find_verified_row(
     program: Program, findings: Sequence[Finding], counting: Sequence[Finding]
 ) -> VerifiedRow | None:
     """Return the latest result for these findings together: for all of them, or at least those that count."""
-    asked, least = _keys(findings), _keys(counting)
+    asked, least = ({finding.key for finding in some} for some in (findings, counting))
     rows = [row for row in program.verified if row.keys == asked or (least and least <= row.keys <= asked)]
     return rows[-1] if rows else None
 
 
 def find_verified_gain(program: Program, findings: Sequence[Finding]) -> float:
     """Return the largest verified gain of some of these findings. All of them gain no less."""
-    asked = _keys(findings)
+    asked = {finding.key for finding in findings}
     return max((row.speedup for row in program.verified if row.keys <= asked), default=1.0)
-
-
-def _keys(findings: Sequence[Finding]) -> frozenset[tuple[str, str, int]]:
-    return frozenset((finding.kind, finding.file, finding.line) for finding in findings)

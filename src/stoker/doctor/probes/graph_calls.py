@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from stoker.doctor.attach.patching import Replacement
-from stoker.doctor.attach.sites import SiteKey, definition
+from stoker.doctor.attach.sites import SiteKey, count_site, definition
 from stoker.doctor.probes.exchange_meter import ExchangeMeter
 from stoker.doctor.probes.parts.functions import CallsPart
 from stoker.doctor.probes.probe import Growing, Probe
@@ -184,8 +184,7 @@ class GraphCalls(Probe):
         self._retrace.call_serial += 1
         if entry.calls <= 3 or entry.calls % _LOOK_EVERY == 0:
             site, _ = self.recorder.sites.caller()
-            if site is not None and (site in entry.sites or len(entry.sites) < 20):
-                entry.sites[site] = entry.sites.get(site, 0) + 1
+            count_site(entry.sites, site)
             entry.batch = leading_dimension((args, kwds))
         return entry
 

@@ -16,13 +16,14 @@ from typing import TypeVar
 
 from stoker import clock
 from stoker.doctor.attach import announced
-from stoker.doctor.attach.sites import KERAS_LOOP, SiteKey
+from stoker.doctor.attach.sites import KERAS_LOOP, SiteKey, count_site
 from stoker.doctor.probes.parts.input import InputPart
 from stoker.doctor.probes.pipelines import FIRST_ELEMENT, Pipeline, UserStage
 from stoker.doctor.probes.probe import Growing, Probe
 from stoker.doctor.probes.recorder import DISPATCH, INPUT, PAUSED, PYTHON, STARTUP, TEARDOWN, Recorder
 from stoker.records import TuningRow
 from stoker.tf_internals import datasets, iterators
+from stoker.tf_internals.graphs import PYTHON_OPS
 from stoker.tf_internals.types import Dataset, DatasetIterator
 
 T = TypeVar("T")
@@ -31,7 +32,6 @@ _MAX_TUNINGS = 20
 _LOOK_EVERY = 64
 # When to ask tf.data how a pipeline ran: an answer takes a fifth of a millisecond.
 _LOOK_INSIDE = frozenset(8**power for power in range(1, 9))
-_PYTHON_OPS = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless"})
 
 
 @dataclass
@@ -210,8 +210,7 @@ class InputWait(Probe):
             pipeline.ran = self._read_model(iterator) or pipeline.ran
         if pipeline.elements <= 3 or pipeline.elements % _LOOK_EVERY == 0:
             site, _ = self.recorder.sites.caller()
-            if site is not None and (site in pipeline.sites or len(pipeline.sites) < 20):
-                pipeline.sites[site] = pipeline.sites.get(site, 0) + 1
+            count_site(pipeline.sites, site)
 
     def _read_model(self, iterator: DatasetIterator) -> list[tuple[str, int, int]]:
         """Return the stages in the autotuner's model of the pipeline: name, elements, nanoseconds."""
@@ -287,7 +286,7 @@ def batch_size(dataset: Dataset) -> int:
 def _runs_python(dataset: Dataset) -> bool:
     wrapper = datasets.argument(dataset, "map_func", None)
     graph = getattr(getattr(wrapper, "function", None), "graph", None)
-    return graph is not None and any(op.type in _PYTHON_OPS for op in graph.get_operations())
+    return graph is not None and any(op.type in PYTHON_OPS for op in graph.get_operations())
 
 
 def _is_called_from(basename: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from stoker.doctor.attach.sites import USER, SiteKey, definition
 from stoker.doctor.probes.parts.functions import TracesPart
@@ -24,7 +23,6 @@ from stoker.tf_internals.types import (
     Variable,
 )
 
-T = TypeVar("T")
 # Each argument's type as text, and whether it is a Python value.
 Signature = dict[str, tuple[str, bool]]
 _MAX_FUNCTIONS = 1000

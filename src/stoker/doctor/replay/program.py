@@ -10,7 +10,7 @@ from stoker.doctor.probes.pipelines import FIRST_ELEMENT
 from stoker.doctor.replay.pieces import Piece
 
 if TYPE_CHECKING:
-    from stoker.records import VerifiedRow
+    from stoker.records import FindingKey, VerifiedRow
 
 # The name of a piece in which an iterator was made, found empty or deleted.
 AROUND = "around the elements"
@@ -108,8 +108,8 @@ class Program:
     undisturbed: float = 1.0
     # The number of steps in the stepping phase, by which the run's sums are divided; 0 if the program has none.
     count: int = 0
-    # The repairs that were timed, by the finding's kind, file and line.
-    timed: Mapping[tuple[str, str, int], TimedRepair] = field(default_factory=dict)
+    # The repairs that were timed, by finding.
+    timed: Mapping[FindingKey, TimedRepair] = field(default_factory=dict)
     # The measured gains of repaired programs.
     verified: Sequence[VerifiedRow] = ()
     # The part of a measured step that the replay of the unchanged program does not explain.

@@ -101,7 +101,7 @@ class Repair(ABC):
 
     def timed(self, program: Program, finding: Finding) -> TimedRepair | None:
         """Return the measured time of this finding's repair, or None if it was not timed."""
-        return program.timed.get((finding.kind, finding.file, finding.line))
+        return program.timed.get(finding.key)
 
     def is_measured(self, program: Program, finding: Finding) -> bool:
         """Return whether the price assumes nothing: the repair was timed, or the run timed what it leaves out."""

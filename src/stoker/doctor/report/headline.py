@@ -47,7 +47,7 @@ def first_to_change(record: Record) -> Finding | None:
     """Return the finding to repair first: the first one of the simulated order, or else the first worth repairing."""
     for place in record.what_if.order[:1] if record.what_if else []:
         for finding in record.findings:
-            if (finding.kind, finding.file, finding.line) == (place.kind, place.file, place.line):
+            if finding.key == place.key:
                 return finding
     worth = (f for f in record.findings if (speedup_without(f, record) or 1.0) >= 1 + MINOR)
     return next(worth, None)

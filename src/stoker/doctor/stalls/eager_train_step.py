@@ -84,7 +84,7 @@ def add_decorator(at: At) -> Fix | None:
         # A nested function is made, and would be traced, at each call of the outer one.
         return None
     line = f"{indentation(at.module, function.lineno)}@{alias}.function"
-    edits = (insert_line(at.module, function.lineno, line),)
+    edits = (insert_line(function.lineno, line),)
     return Fix("unsafe", edits, f"Compile `{function.name}` with @{alias}.function")
 
 

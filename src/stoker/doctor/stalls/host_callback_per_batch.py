@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stoker.doctor.check.rule import Problem, Rule
 from stoker.doctor.check.source.facts import Analysis, Call, Fact, TensorRead
-from stoker.doctor.check.source.names import last_name
+from stoker.doctor.check.source.names import BATCH_HOOK, last_name
 from stoker.doctor.check.source.values import Func, Py
 from stoker.doctor.probes.parts.keras import KerasPart
 from stoker.doctor.replay.repair import RARE, WARM, DoneRarely
@@ -25,7 +25,6 @@ _COSTLY = re.compile(
     r"|\?\.(write|writerow|info|debug|log|savefig|draw|plot|dump|commit|send|post|flush|add_scalar|log_metric|predict"
     r"|evaluate|save|save_weights|imshow|pause))"
 )
-_BATCH_ARGUMENT = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
 # A callback that works every few batches, up to this many, counts as one that works at every batch.
 _OFTEN = 10
 
@@ -102,7 +101,7 @@ def _is_costly(fact: Fact) -> bool:
 def _runs_often(fact: Call) -> bool:
     name = fact.name.rsplit(".", 1)[-1]
     if name == "LambdaCallback":
-        return any(_BATCH_ARGUMENT.match(key) and _calls(value) for key, value in fact.keywords.items())
+        return any(BATCH_HOOK.match(key) and _calls(value) for key, value in fact.keywords.items())
     key = {"TensorBoard": "update_freq", "ModelCheckpoint": "save_freq", "BackupAndRestore": "save_freq"}.get(
         name
     )

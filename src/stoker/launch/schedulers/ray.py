@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.errors import UsageError
+from stoker.errors import UsageError, first_line
 from stoker.launch import ports
 from stoker.launch.events import AgentGone, AgentNoise
 from stoker.launch.hosts import Host, JobSize, share_out
@@ -111,8 +111,7 @@ class RayCluster:
         try:
             ray.init(log_to_driver=False, configure_logging=False, ignore_reinit_error=True)
         except Exception as error:  # noqa: BLE001 - Ray raises just that, and others
-            first = str(error).strip().splitlines()[0]
-            raise UsageError(f"cannot reach or start Ray: {first}") from None
+            raise UsageError(f"cannot reach or start Ray: {first_line(error)}") from None
         self._nodes = {node["NodeManagerAddress"]: node for node in ray.nodes() if node["Alive"]}
 
     def list_hosts(self) -> list[Host]:
@@ -179,5 +178,5 @@ class RayLink:
                 for line in lines:
                     self._hear(decode_report(line))
         except ray.exceptions.RayError as error:
-            self._hear(AgentNoise(str(error).strip().splitlines()[0]))
+            self._hear(AgentNoise(first_line(error)))
         self._hear(AgentGone(1))

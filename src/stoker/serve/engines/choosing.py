@@ -20,9 +20,10 @@ import numpy as np
 import tensorflow as tf
 
 from stoker import clock
+from stoker.errors import first_line
 from stoker.files import PLANS, write_atomically
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError, first_line
+from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted, tensorflow
 from stoker.serve.examples import Arrays
 from stoker.serve.proof import describe_difference, read_recordings
@@ -78,7 +79,7 @@ def ways_of(known: Bundle) -> dict[str, Callable[[], Run]]:
     return ways | {name: functools.partial(converted.load_engine, known, name) for name in converted.FILES}
 
 
-def choose_engine(known: Bundle, name: str | None = None) -> Engine:
+def choose_engine(known: Bundle, name: str | None) -> Engine:
     """Choose the engine to use.
 
     Args:

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from stoker.errors import first_line
 from stoker.serve.batching import Run
-from stoker.serve.bundle import CONVERTED, Bundle, BundleError, first_line
+from stoker.serve.bundle import CONVERTED, Bundle, BundleError
 from stoker.serve.engines import litert, onnx
 from stoker.serve.signature import Array, Field
 from stoker.units import quantity

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from stoker.errors import first_line
 from stoker.serve.batching import Run
 from stoker.serve.signature import Array, Field
 
@@ -28,8 +29,7 @@ def load(file: Path, inputs: Sequence[Field], outputs: Sequence[Field]) -> Run:
         session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's own errors have no narrower base class
         lacking = re.search(r"No Op registered for (\w+)", str(error))
-        line = (str(error).splitlines() or [""])[0]
-        raise ValueError(f"ONNX Runtime has no {lacking[1]}" if lacking else line) from error
+        raise ValueError(f"ONNX Runtime has no {lacking[1]}" if lacking else first_line(error)) from error
     named = [field.tensor for field in inputs]
     given = {one.name for one in session.get_inputs()}
     if given != set(named):

@@ -6,18 +6,21 @@ session's own threads. All engines take any number of rows without tracing again
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import tensorflow as tf
 
+from stoker.errors import first_line
 from stoker.serve import bundle
 from stoker.serve.batching import Run
-from stoker.serve.bundle import Bundle, BundleError, first_line
+from stoker.serve.bundle import Bundle, BundleError
 from stoker.serve.engines import converted
 from stoker.serve.engines.padding import pad_rows
 from stoker.serve.signature import Array
 from stoker.tf_internals.saving import load_into_session, session_callable
-from stoker.tf_internals.types import ConcreteFunction, SavedModelObject, Tensor
+from stoker.tf_internals.types import ConcreteFunction, ProtoMessage, SavedModelObject, Tensor
 
 
 def load_saved_model(place: Path) -> SavedModelObject:
@@ -76,18 +79,34 @@ def xla(known: Bundle) -> Run:
 
 def session(known: Bundle, executor: str) -> Run:
     """Run the SavedModel in a session. `executor` names TensorFlow's other executor; "" uses the session's threads."""
+    with open_session(known.path / bundle.SAVED_MODEL, [tf.saved_model.SERVING], executor) as (made, meta):
+        signature = meta.signature_def[bundle.SIGNATURE]
+        feeds = [signature.inputs[field.tensor].name for field in known.signature.inputs]
+        fetches = [signature.outputs[field.tensor].name for field in known.signature.outputs]
+        return session_callable(made, feeds, fetches)
+
+
+@contextmanager
+def open_session(
+    place: Path, tags: Sequence[str], executor: str = ""
+) -> Iterator[tuple[object, ProtoMessage]]:
+    """Load a SavedModel into a session; yield the session and the meta graph. An error in the block closes the session.
+
+    Raises:
+        BundleError: the model cannot be loaded, or the block failed.
+    """
     options = tf.compat.v1.ConfigProto()
     options.gpu_options.allow_growth = True
     options.experimental.executor_type = executor
     graph = tf.Graph()
     made = tf.compat.v1.Session(graph=graph, config=options)
-    place = known.path / bundle.SAVED_MODEL
     try:
         with graph.as_default():
-            meta = load_into_session(made, str(place), [tf.saved_model.SERVING])
-        signature = meta.signature_def[bundle.SIGNATURE]
-        feeds = [signature.inputs[field.tensor].name for field in known.signature.inputs]
-        fetches = [signature.outputs[field.tensor].name for field in known.signature.outputs]
+            meta = load_into_session(made, str(place), tags)
+        yield made, meta
+    except BundleError:
+        made.close()
+        raise
     except Exception as error:  # noqa: BLE001 - TensorFlow raises whatever it meets first in a damaged graph
+        made.close()
         raise BundleError(f"{place} cannot be loaded: {first_line(error)}") from None
-    return session_callable(made, feeds, fetches)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, describe_error
 from stoker.serve.bundle import SIGNATURE, BundleError
 from stoker.serve.engines import converted
 from stoker.serve.export.graph import graph_nodes
@@ -162,5 +162,4 @@ def _reason(error: BaseException) -> str:
     named = sorted({one for found in operations for one in found if one})
     if named:
         return f"it has no {', '.join(named[:4])}"
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0] if lines else 'no reason given'}"
+    return describe_error(error)

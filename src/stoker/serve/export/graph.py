@@ -15,10 +15,8 @@ from stoker.serve.export.faults import blame_layer
 from stoker.serve.export.intake import Intake
 from stoker.serve.export.names import leaves_of
 from stoker.serve.signature import Field, Signature, identifiers
-from stoker.tf_internals.graphs import is_resource
+from stoker.tf_internals.graphs import PYTHON_OPS, is_resource
 from stoker.tf_internals.types import ConcreteFunction, ProtoMessage, Tensor, Variable
-
-_PYTHON_OPS = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
 
 
 class Traced:
@@ -134,7 +132,7 @@ def graph_nodes(concrete: ConcreteFunction) -> list[ProtoMessage]:
 def _demand_no_python(concrete: ConcreteFunction) -> None:
     """Refuse a function that calls back into this process, as no other process could load it."""
     for node in graph_nodes(concrete):
-        if node.op in _PYTHON_OPS:
+        if node.op in PYTHON_OPS:
             raise BundleError(
                 f"{node.name!r} runs Python (py_function or numpy_function), which no other process has: "
                 "write it with TensorFlow's operations"

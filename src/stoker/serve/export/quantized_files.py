@@ -60,7 +60,7 @@ class Quantization:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class QuantizedCandidate:
     """One way: the file's content, what is quantised, how far off its answers are, and which layers stay in float."""
 
     content: bytes
@@ -104,7 +104,7 @@ class QuantizedFiles:
         prepare(converter)
         return converter
 
-    def find_float16(self) -> Candidate:
+    def find_float16(self) -> QuantizedCandidate:
         """Return a file whose weights have half the size."""
 
         def prepare(converter: Any) -> None:
@@ -115,7 +115,7 @@ class QuantizedFiles:
         self._require(found)
         return found
 
-    def find_int8(self, plain: bytes) -> Candidate:
+    def find_int8(self, plain: bytes) -> QuantizedCandidate:
         """Return the first way that keeps the bound."""
         whole = self._judge(self.convert(self._calibrate), _ALL)
         if self._holds(whole):
@@ -143,7 +143,7 @@ class QuantizedFiles:
             tf.lite.OpsSet.TFLITE_BUILTINS_INT8, tf.lite.OpsSet.TFLITE_BUILTINS,
         ]  # fmt: skip
 
-    def _leave_layers(self, plain: bytes) -> Candidate | None:
+    def _leave_layers(self, plain: bytes) -> QuantizedCandidate | None:
         """Quantise only some layers: add them one by one, the one that saves most first, while the bound holds."""
         try:
             with _quiet():
@@ -151,21 +151,21 @@ class QuantizedFiles:
         except (ValueError, RuntimeError):  # LiteRT cannot even measure the layers
             return None
 
-        def attempt(chosen: Sequence[str]) -> Candidate:
+        def attempt(chosen: Sequence[str]) -> QuantizedCandidate:
             left = tuple(name for name in names if name not in chosen)
             try:
                 with _quiet():
                     debugger.options = _debug_options(denylisted_nodes=list(left))
                     content = debugger.get_nondebug_quantized_model()
             except (ValueError, RuntimeError):  # then nothing of it is quantised
-                return Candidate(plain, _SOME, np.inf)
+                return QuantizedCandidate(plain, _SOME, np.inf)
             return self._judge(content, _SOME, len(names), left)
 
         size = -(-len(names) // _MOST_GROUPS) or 1
         groups = [names[first : first + size] for first in range(0, len(names), size)]
         alone = [(group, attempt(group)) for group in groups]
         chosen: list[str] = []
-        best: Candidate | None = None
+        best: QuantizedCandidate | None = None
         for group, one in sorted(alone, key=lambda pair: len(pair[1].content)):
             if not self._holds(one):
                 continue
@@ -189,23 +189,25 @@ class QuantizedFiles:
         debugger.layer_statistics_dump(told)
         return debugger, [one["tensor_name"] for one in csv.DictReader(io.StringIO(told.getvalue()))]
 
-    def _judge(self, content: bytes, scheme: str, layers: int = 0, left: tuple[str, ...] = ()) -> Candidate:
+    def _judge(
+        self, content: bytes, scheme: str, layers: int = 0, left: tuple[str, ...] = ()
+    ) -> QuantizedCandidate:
         try:
             answers, off = self._load(content)(self._held_out), 0.0
         except (ValueError, RuntimeError):  # LiteRT does not take every ratio of ranges
-            return Candidate(content, scheme, np.inf, layers, left)
+            return QuantizedCandidate(content, scheme, np.inf, layers, left)
         for found, wanted in zip(answers, self._wanted, strict=True):
             if wanted.dtype.kind != "f" or not np.isfinite(found).all():
                 off = max(off, 0.0 if np.array_equal(found, wanted) else np.inf)
                 continue
             distance = float(np.abs(found.astype(np.float64) - wanted).max(initial=0.0))
             off = max(off, distance / (largest_of(wanted) or 1.0))
-        return Candidate(content, scheme, off, layers, left)
+        return QuantizedCandidate(content, scheme, off, layers, left)
 
-    def _holds(self, one: Candidate) -> bool:
+    def _holds(self, one: QuantizedCandidate) -> bool:
         return one.off <= self._asked.bound
 
-    def _require(self, best: Candidate) -> None:
+    def _require(self, best: QuantizedCandidate) -> None:
         if not self._holds(best):
             raise BundleError(
                 f"{self._asked.kind}: an answer is off by {best.off:.2g} of its output's largest value, and the bound "

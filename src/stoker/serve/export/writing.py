@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from stoker import signing, storage, version
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, describe_error
 from stoker.serve import bundle
 from stoker.serve.bundle import LABEL, SCORES, Bundle, BundleError, BundleWarning, Description
 from stoker.serve.engines import converted
@@ -249,7 +249,7 @@ def _save_keras(model: keras.Model, file: Path) -> str | None:
         model.save(file, include_optimizer=False)
     except (TypeError, ValueError, NotImplementedError) as error:
         file.unlink(missing_ok=True)
-        return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
+        return describe_error(error)
     return None
 
 

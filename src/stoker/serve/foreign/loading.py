@@ -11,14 +11,15 @@ from typing import Any
 
 import tensorflow as tf
 
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, first_line
 from stoker.serve.batching import Run
-from stoker.serve.bundle import SIGNATURE, BundleError, first_line
+from stoker.serve.bundle import SIGNATURE, BundleError
 from stoker.serve.engines.converted import is_installed
+from stoker.serve.engines.tensorflow import open_session
 from stoker.serve.foreign import signatures
 from stoker.serve.foreign.places import LITERT
 from stoker.serve.signature import Array, TensorField
-from stoker.tf_internals.saving import load_into_session, session_callable
+from stoker.tf_internals.saving import session_callable
 from stoker.tf_internals.types import ProtoMessage
 
 _NOTED_SIGNATURES = b"signature_defs_metadata"
@@ -61,23 +62,11 @@ def load_saved_model(place: Path, tags: Sequence[str]) -> list[LoadedSignature]:
     Raises:
         BundleError: the model cannot be loaded, or has no signature.
     """
-    options = tf.compat.v1.ConfigProto()
-    options.gpu_options.allow_growth = True
-    graph = tf.Graph()
-    session = tf.compat.v1.Session(graph=graph, config=options)
     _register_text_operations()
-    try:
-        with graph.as_default():
-            meta = load_into_session(session, str(place), list(tags) or [tf.saved_model.SERVING])
+    with open_session(place, list(tags) or [tf.saved_model.SERVING]) as (session, meta):
         found = signatures.list_signatures(meta)
         signatures.require_signatures(found, place)
         return [_load_signature(session, meta, name, one) for name, one in found.items()]
-    except BundleError:
-        session.close()
-        raise
-    except Exception as error:  # noqa: BLE001 - TensorFlow raises whatever it meets first in a damaged graph
-        session.close()
-        raise BundleError(f"{place} cannot be loaded: {first_line(error)}") from None
 
 
 def _register_text_operations() -> None:

@@ -68,7 +68,7 @@ def only_reads(meta: ProtoMessage, outputs: list[str]) -> bool:
     nodes = {node.name: node for node in meta.graph_def.node}
     functions = {one.signature.name: one for one in meta.graph_def.library.function}
     seen: set[str] = set()
-    waiting = [_node_name(one) for one in outputs]
+    waiting = [graphs.get_node_name(one) for one in outputs]
     called: list[str] = []
     while waiting:
         name = waiting.pop()
@@ -77,7 +77,7 @@ def only_reads(meta: ProtoMessage, outputs: list[str]) -> bool:
         seen.add(name)
         if not _node_reads(nodes[name], functions, called):
             return False
-        waiting += map(_node_name, nodes[name].input)
+        waiting += map(graphs.get_node_name, nodes[name].input)
     known: set[str] = set()
     while called:
         name = called.pop()
@@ -90,21 +90,13 @@ def only_reads(meta: ProtoMessage, outputs: list[str]) -> bool:
 
 def _node_reads(node: ProtoMessage, functions: dict[str, ProtoMessage], called: list[str]) -> bool:
     """Return whether a node only reads. The functions that it calls are added to `called`."""
-    names = {node.op}
-    for value in node.attr.values():
-        names.add(value.func.name)
-        names.update(one.name for one in value.list.func)
-    called += [name for name in names if name in functions]
+    called += [name for name in graphs.list_callees(node) if name in functions]
     definition = graphs.definition(node.op)
     if definition is None:
         return node.op in functions
     if any(one.is_ref for one in definition.input_arg):
         return False
     return not definition.is_stateful or _READING.fullmatch(node.op) is not None
-
-
-def _node_name(tensor: str) -> str:
-    return tensor.removeprefix("^").partition(":")[0]
 
 
 def require_signatures(found: dict[str, ProtoMessage], place: object) -> None:

@@ -15,8 +15,10 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from stoker.errors import first_line
+from stoker.logs import LOGGER
 from stoker.serve.batching import now
-from stoker.serve.bundle import BundleError, first_line
+from stoker.serve.bundle import SIGNATURE, BundleError
 from stoker.serve.foreign.loading import LoadedSignature
 from stoker.serve.grpc.messages import serving_message
 from stoker.serve.plane.served import EXAMPLES
@@ -26,7 +28,6 @@ from stoker.tf_internals.types import ProtoMessage
 
 REQUESTS = Path("assets.extra", "tf_serving_warmup_requests")
 _MOST_REQUESTS = 1000
-_DEFAULT = "serving_default"
 _TRIAL_ROWS = 3
 _FREE_SIZE = 4
 _WORDS = (b"one", b"two words", b"three short words")
@@ -77,14 +78,14 @@ def _questions(log: ProtoMessage) -> Iterator[tuple[str, dict[str, Array]]]:
     request = getattr(log, kind).request
     if kind == "predict_log":
         tensors = {name: tf.make_ndarray(one) for name, one in request.inputs.items()}
-        yield request.model_spec.signature_name or _DEFAULT, tensors
+        yield request.model_spec.signature_name or SIGNATURE, tensors
         return
     examples = {EXAMPLES: serialize_examples(request.input)}
     specs = (
         [task.model_spec for task in request.tasks] if kind == "multi_inference_log" else [request.model_spec]
     )
     for spec in specs:
-        yield spec.signature_name or _DEFAULT, examples
+        yield spec.signature_name or SIGNATURE, examples
 
 
 def serialize_examples(given: ProtoMessage) -> Array:
@@ -109,7 +110,8 @@ def time_and_try_joining(signature: LoadedSignature, asked: Warmed) -> tuple[boo
     """Return whether rows get the same answers alone and together, and the seconds of a call, if one was made."""
     if not signature.may_join:
         return False, None
-    rows = _trial_rows(signature, asked.get(signature.name, []))
+    recorded = _join_recorded(asked.get(signature.name, []))
+    rows = recorded or _make_up_rows(signature)
     if rows is None:
         return False, None
     try:
@@ -119,19 +121,30 @@ def time_and_try_joining(signature: LoadedSignature, asked: Warmed) -> tuple[boo
         started = now()
         signature.run([one[:1] for one in rows])
         seconds = now() - started
-    except Exception:  # noqa: BLE001 - the rows were made up: a model may refuse them however it likes
+    except Exception as error:  # noqa: BLE001 - a model may refuse rows that were made up however it likes
+        if recorded:
+            LOGGER.warning(
+                "signature %r: recorded requests fail when answered together, so each is answered alone: %s",
+                signature.name,
+                first_line(error),
+            )
         return False, None
     joined = (np.concatenate(parts) for parts in zip(*alone, strict=True))
     return all(_is_same(one, other) for one, other in zip(together, joined, strict=True)), seconds
 
 
-def _trial_rows(signature: LoadedSignature, asked: list[list[Array]]) -> list[Array] | None:
-    """Return a few rows: those of the recorded requests, or made-up ones."""
+def _join_recorded(asked: list[list[Array]]) -> list[Array] | None:
+    """Return the first rows of the recorded requests; None if there are too few, or if their shapes differ."""
     shapes = {tuple(array.shape[1:] for array in arrays) for arrays in asked}
     if len(shapes) == 1 and all(array.ndim for arrays in asked for array in arrays):
         joined = [np.concatenate(parts)[:_TRIAL_ROWS] for parts in zip(*asked, strict=True)]
         if joined and {len(one) for one in joined} == {_TRIAL_ROWS}:
             return joined
+    return None
+
+
+def _make_up_rows(signature: LoadedSignature) -> list[Array] | None:
+    """Return a few rows; None if there is an input of a type for which none can be made up."""
     random = np.random.default_rng(0)
     made = [_make_up(field, random) for field in signature.inputs]
     return None if any(one is None for one in made) else [one for one in made if one is not None]

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
+from stoker.errors import first_line
 from stoker.serve.examples import as_bytes
 from stoker.serve.images import takes_files
 from stoker.serve.plane import limits
@@ -39,8 +40,7 @@ def read_tensors(tensors: Mapping[str, ProtoMessage]) -> dict[str, Array]:
         try:
             given[name] = tf.make_ndarray(tensor)
         except (TypeError, ValueError, KeyError) as error:
-            line = (str(error).splitlines() or [""])[0]
-            raise RequestError(400, f"{name!r} is not a tensor: {line}") from None
+            raise RequestError(400, f"{name!r} is not a tensor: {first_line(error)}") from None
     return given
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import orjson
 
+from stoker.errors import first_line
 from stoker.serve.plane.answering import Inquiry, Question
 from stoker.serve.plane.errors import RequestError
 from stoker.serve.signature import Array
@@ -73,7 +74,7 @@ def parse_object(body: bytes) -> dict[str, object]:
     try:
         found = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise RequestError(400, f"the body is not JSON: {str(error).splitlines()[0]}") from None
+        raise RequestError(400, f"the body is not JSON: {first_line(error)}") from None
     if not isinstance(found, dict):
         raise RequestError(400, "the body must be a JSON object")
     return found

@@ -75,7 +75,7 @@ class PackageOptions:
             raise UsageError(f"--port {self.port} must be between 1 and 65535")
 
 
-def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite: bool = False) -> str:
+def package_bundle(path: Path, target: Path, options: PackageOptions, overwrite: bool) -> str:
     """Write everything for an image that serves a bundle.
 
     Returns:

@@ -10,17 +10,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Generic, TypeVar
 
+from stoker.errors import describe_error
 from stoker.serve.batching import Job, now
 from stoker.serve.images import takes_files
 from stoker.serve.plane import limits
-from stoker.serve.plane.errors import ClientLeftError, RequestError, describe, explain
+from stoker.serve.plane.errors import ClientLeftError, RequestError, explain
 from stoker.serve.plane.ledger import Spent
 from stoker.serve.plane.metrics import Metrics
 from stoker.serve.plane.models import ServedModels
 from stoker.serve.plane.served import Answers, ServedSignature
 from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.plane.versions import Version
-from stoker.serve.rollout.shadow import AnsweredRequest, Candidate
+from stoker.serve.rollout.shadow import AnsweredRequest, ShadowCandidate
 from stoker.serve.rows import InputRows
 from stoker.serve.signature import Field
 from stoker.serve.telemetry.requests import RequestTrace, RequestTracer
@@ -217,7 +218,7 @@ class DataPlane:
         inquiry: Inquiry,
         question: Question[T],
         deliver: Callable[[T | RequestError], None],
-        candidate: Candidate,
+        candidate: ShadowCandidate,
         found: T | RequestError,
     ) -> None:
         """Deliver the candidate's answer; if the candidate refused, query the model itself."""
@@ -284,7 +285,12 @@ class DataPlane:
         """Return the error to tell the client; log a fault of the server, too."""
         found = explain(error)
         if found is not error and found.status == 500:
-            entry = {"id": inquiry.id, "path": inquiry.path, "model": inquiry.model, "error": describe(error)}
+            entry = {
+                "id": inquiry.id,
+                "path": inquiry.path,
+                "model": inquiry.model,
+                "error": describe_error(error),
+            }
             self.say(json.dumps(entry))
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from stoker.errors import ArgumentError
+from stoker.errors import ArgumentError, describe_error
 from stoker.serve.batching import BusyError, DeadlineError
 
 # Every status with which a request may be refused, and its meaning.
@@ -59,9 +59,4 @@ def explain(error: BaseException) -> RequestError:
         return RequestError(429, str(error), retry_after=1)
     if isinstance(error, DeadlineError):
         return RequestError(504, str(error))
-    return RequestError(500, f"the model failed: {describe(error)}")
-
-
-def describe(error: BaseException) -> str:
-    """Return an error's type and the first line of its text."""
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+    return RequestError(500, f"the model failed: {describe_error(error)}")

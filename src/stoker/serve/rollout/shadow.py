@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from stoker.serve.plane.errors import describe
+from stoker.errors import describe_error
 from stoker.serve.rollout.changes import compare_answers
 from stoker.serve.rollout.evidence import AgreementTest, Conclusion
 from stoker.serve.signature import Array
@@ -75,7 +75,7 @@ def _join(parts: Iterable[list[Array]]) -> list[Array]:
     return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
-class Candidate:
+class ShadowCandidate:
     """One candidate, its queue and its thread."""
 
     def __init__(
@@ -179,7 +179,7 @@ class Candidate:
             self.failed += 1
             shares = [1.0]
             if self.failed == 1:
-                self._say(f"{self.model} shadow: it does not answer: {describe(error)}")
+                self._say(f"{self.model} shadow: it does not answer: {describe_error(error)}")
         before = self.test.conclusion
         if self.test.add(*shares) is not before:
             self._say(f"{self.model} shadow: {self.test.describe()}")
@@ -249,7 +249,7 @@ class Shadows:
     """The candidates of a server, by the model that they may replace."""
 
     def __init__(self) -> None:
-        self._candidates: dict[str, Candidate] = {}
+        self._candidates: dict[str, ShadowCandidate] = {}
 
     def start(
         self,
@@ -266,13 +266,13 @@ class Shadows:
         if settings.shadows:
             sys.setswitchinterval(_SWITCH_S)
         for model, path in settings.shadows.items():
-            self._candidates[model] = Candidate(model, load(model, Path(path)), settings, say, record)
+            self._candidates[model] = ShadowCandidate(model, load(model, Path(path)), settings, say, record)
 
-    def candidate(self, model: str) -> Candidate | None:
+    def candidate(self, model: str) -> ShadowCandidate | None:
         """Return the candidate for a model."""
         return self._candidates.get(model)
 
-    def choose_canary(self, model: str) -> Candidate | None:
+    def choose_canary(self, model: str) -> ShadowCandidate | None:
         """Return the candidate if it is to answer this request, which chance decides."""
         candidate = self._candidates.get(model)
         return candidate if candidate is not None and candidate.takes_canary() else None

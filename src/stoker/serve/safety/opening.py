@@ -76,7 +76,7 @@ def read_checked(
     return known
 
 
-def check_operations(known: Bundle, trust: Trust | None = None) -> None:
+def check_operations(known: Bundle, trust: Trust | None) -> None:
     """Check what the bundle's graphs would do, without loading any.
 
     Raises:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from pathlib import Path, PurePosixPath
 
-from stoker.serve.bundle import BundleError, first_line
+from stoker.errors import first_line
+from stoker.serve.bundle import BundleError
 from stoker.serve.safety import operations
+from stoker.tf_internals.graphs import get_node_name, list_callees
 from stoker.tf_internals.types import ProtoMessage
 
 _SAVE = frozenset({"SaveV2", "MergeV2Checkpoints"})
@@ -64,7 +66,7 @@ class _Graph:
         self.functions = {one.signature.name: one for one in meta.graph_def.library.function}
         self.callers: dict[str, list[tuple[str, ProtoMessage]]] = {}
         for owner, node in self.nodes():
-            for name in _functions_of(node):
+            for name in list_callees(node):
                 self.callers.setdefault(name, []).append((owner, node))
 
     def nodes(self) -> Iterator[tuple[str, ProtoMessage]]:
@@ -116,14 +118,14 @@ class _Graph:
         roots = self._served_tensors()
         if node.op in _SAVE:
             roots.append(saver.restore_op_name)
-            place = _node_name(saver.save_tensor_name)
+            place = get_node_name(saver.save_tensor_name)
         else:
             place = saver.restore_op_name
             # It may restore from where the loader says, and from nowhere else.
             given = self._argument(owner, node.input[0], call)
-            prefix = _node_name(saver.filename_tensor_name)
+            prefix = get_node_name(saver.filename_tensor_name)
             placeholder = self.main.get(prefix)
-            if given is None or _node_name(given) != prefix or placeholder is None:
+            if given is None or get_node_name(given) != prefix or placeholder is None:
                 return False
             if placeholder.op != "Placeholder":
                 return False
@@ -150,20 +152,20 @@ class _Graph:
 
     def _is_asset(self, tensor: str) -> bool:
         """Return whether a tensor of the main graph is an asset's path: its placeholder, or a variable of just that."""
-        assets = {_node_name(one.tensor_info.name) for one in self.meta.asset_file_def}
-        node = self.main.get(_node_name(tensor))
+        assets = {get_node_name(one.tensor_info.name) for one in self.meta.asset_file_def}
+        node = self.main.get(get_node_name(tensor))
         if node is None:
             return False
         if node.op == "Placeholder":
             return node.name in assets
         if node.op != "ReadVariableOp":
             return False
-        handle = self.main.get(_node_name(node.input[0]))
+        handle = self.main.get(get_node_name(node.input[0]))
         if handle is None or handle.op != "VarHandleOp":
             return False
         shared = _shared_name(handle)
         same = [one for _, one in self.nodes() if one.op == "VarHandleOp" and _shared_name(one) == shared]
-        users = [one for one in self.main.values() if handle.name in map(_node_name, one.input)]
+        users = [one for one in self.main.values() if handle.name in map(get_node_name, one.input)]
         given = [one for one in users if one.op == "AssignVariableOp"]
         known = {"AssignVariableOp", "ReadVariableOp", "VarIsInitializedOp"}
         return (
@@ -173,7 +175,7 @@ class _Graph:
         )
 
     def _is_asset_placeholder(self, tensor: str, assets: set[str]) -> bool:
-        node = self.main.get(_node_name(tensor))
+        node = self.main.get(get_node_name(tensor))
         return node is not None and node.op == "Placeholder" and node.name in assets
 
     def _only_call(self, function: str) -> ProtoMessage | None:
@@ -201,26 +203,13 @@ class _Graph:
     def _ancestors(self, tensors: list[str]) -> set[str]:
         """Return all nodes that run to compute these tensors, including their own."""
         seen: set[str] = set()
-        waiting = [_node_name(one) for one in tensors]
+        waiting = [get_node_name(one) for one in tensors]
         while waiting:
             name = waiting.pop()
             if name not in seen and name in self.main:
                 seen.add(name)
-                waiting += [_node_name(one) for one in self.main[name].input]
+                waiting += [get_node_name(one) for one in self.main[name].input]
         return seen
-
-
-def _functions_of(node: ProtoMessage) -> set[str]:
-    """Return the names of the functions that a node may call."""
-    found = {node.op}
-    for value in node.attr.values():
-        found.add(value.func.name)
-        found.update(one.name for one in value.list.func)
-    return found
-
-
-def _node_name(tensor: str) -> str:
-    return tensor.removeprefix("^").partition(":")[0]
 
 
 def _shared_name(handle: ProtoMessage) -> str:

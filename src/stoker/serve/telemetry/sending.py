@@ -19,6 +19,7 @@ from opentelemetry.sdk.metrics.export import MetricExportResult
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExportResult
 
+from stoker.errors import describe_error
 from stoker.serve.telemetry.counts import CountReader
 from stoker.serve.telemetry.environment import TelemetryPlan
 from stoker.serve.telemetry.requests import RequestTracer
@@ -50,7 +51,7 @@ class Notes(logging.Handler):
         return found[0] if found else ""
 
 
-class Delivery:
+class TelemetryDelivery:
     """The state of a collector: whether it takes spans, or metrics.
 
     Changes are reported once. After a failure, new attempts follow.
@@ -74,7 +75,7 @@ class Delivery:
         try:
             worked = send()
         except Exception as error:  # noqa: BLE001 - whatever a collector does, the server goes on
-            worked, reason = False, f"{type(error).__name__}: {error}".splitlines()[0]
+            worked, reason = False, describe_error(error)
         reason = self._notes.take() or reason or "no reason given"
         if worked and self.is_failing:
             self._say(f"OpenTelemetry: {self._place} accepts {self._what} again")
@@ -100,8 +101,8 @@ class Sender:
         self._woken = threading.Event()
         self._spans = OTLPSpanExporter() if plan.traces else None
         self._metrics = OTLPMetricExporter() if plan.metrics else None
-        self._span_delivery = Delivery("traces", plan.traces, plan.delay_s, notes, say)
-        self._metric_delivery = Delivery("metrics", plan.metrics, plan.interval_s, notes, say)
+        self._span_delivery = TelemetryDelivery("traces", plan.traces, plan.delay_s, notes, say)
+        self._metric_delivery = TelemetryDelivery("metrics", plan.metrics, plan.interval_s, notes, say)
         self._said_lost = False
         self._thread = threading.Thread(target=self._run, name="stoker-otel", daemon=True)
 

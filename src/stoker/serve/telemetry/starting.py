@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stoker.errors import UsageError
+from stoker.errors import UsageError, describe_error
 from stoker.serve.plane.models import ServedModels
 from stoker.serve.plane.settings import ServerWorker
 from stoker.serve.telemetry.environment import TelemetryPlan, read_plan
@@ -50,7 +50,7 @@ def start_telemetry(
     except UsageError as error:
         reason = str(error)
     except Exception as error:  # noqa: BLE001 - whatever the SDK makes of its variables, the server serves
-        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        reason = describe_error(error)[:200]
     if worker.number == 0:  # the other workers would say the same
         say(f"warning: OpenTelemetry is off: {reason}")
     return Telemetry()

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from stoker.errors import StokerError, UsageError
+from stoker.errors import StokerError, UsageError, first_line
 from stoker.files import make_private_directory, open_private, tighten
 from stoker.logs import LOGGER
 
@@ -210,7 +210,7 @@ class PostgreSQL:
 
 
 def _store_error(shown: str, error: Exception, is_refusal: bool) -> StoreError:
-    reason = (str(error).splitlines() or [type(error).__name__])[0]
+    reason = first_line(error)
     if is_refusal:
         return StoreRefusedError(f"the store {shown} rejects what it was given ({reason})")
     return StoreError(f"the store {shown} cannot be used ({reason})")

@@ -1,7 +1,7 @@
 """Deliver batches, each exactly once: to the store, or to the spool while the store cannot be written.
 
 A batch is committed together with its number, so a batch whose commit was not confirmed can be delivered again. One
-thread at a time works with a `Delivery`; `unsent` holds what it has not delivered yet, oldest first.
+thread at a time works with a `EventDelivery`; `unsent` holds what it has not delivered yet, oldest first.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MISFITS = (KeyError, TypeError, ValueError, AttributeError)
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 
 
-class Delivery:
+class EventDelivery:
     """The batches of one writer."""
 
     def __init__(self, address: Address, writer: str, open_runs: dict[str, list[Event]]) -> None:
@@ -43,9 +43,9 @@ class Delivery:
         self._pause_s, self._retry_ns = 0.0, 0
         self._has_warned = False
 
-    def make_successor(self) -> Delivery:
+    def make_successor(self) -> EventDelivery:
         """Return another delivery of everything unsent, for a thread that cannot wait until this one is free."""
-        late = Delivery(self._address, self._writer, self._open_runs)
+        late = EventDelivery(self._address, self._writer, self._open_runs)
         late.unsent, late._number = list(self.unsent), self._number
         late.spool = spool.Spool(self._address, f"{self._writer}.late")
         # The store hangs, so do not try it again.

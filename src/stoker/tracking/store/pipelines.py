@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from stoker.tf_internals import datasets
+from stoker.tf_internals.graphs import PYTHON_OPS
 from stoker.tf_internals.types import ConcreteFunction, Dataset, ProtoMessage, Tensor
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Content: TypeAlias = "Files | NDArray[np.generic] | bytes"
 
 # Operations whose computations or inputs the graph does not show.
-_UNSEEN = frozenset({"PyFunc", "EagerPyFunc", "PyFuncStateless", "GeneratorDataset"})
+_UNSEEN = PYTHON_OPS | {"GeneratorDataset"}
 # Sources that are fully described by their settings.
 _NUMBERS = ("_RangeDataset", "EpochKeys")
 _OPAQUE = ("resource", "variant")

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, SupportsFloat, TypeAlias
 
-from stoker.errors import ArgumentError, check_local_path, whole_number
+from stoker.errors import ArgumentError, check_local_path, describe_error, whole_number
 from stoker.logs import LOGGER
 from stoker.tracking.store import address as addresses
 from stoker.tracking.store import audit, fingerprints, inherited, surroundings
@@ -279,7 +279,7 @@ def _judge(error: BaseException | None) -> tuple[str, str | None]:
     state = name_end(error.code) if isinstance(error, SystemExit) else "failed"
     if state != "failed":
         return state, None
-    return "failed", f"{type(error).__name__}: {error}".splitlines()[0][:1000]
+    return "failed", describe_error(error)[:1000]
 
 
 def _find_parent() -> str | None:

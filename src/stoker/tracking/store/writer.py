@@ -26,7 +26,7 @@ from stoker.logs import LOGGER
 from stoker.tracking.store import audit
 from stoker.tracking.store.address import Address
 from stoker.tracking.store.connections import Connection
-from stoker.tracking.store.delivery import Delivery
+from stoker.tracking.store.delivery import EventDelivery
 from stoker.tracking.store.events import Event, RunChanged, RunsSeen, redact
 
 INTERVAL_S = 0.5
@@ -67,7 +67,7 @@ class StoreWriter:
         # The runs of this process that have not ended, with the events that started them.
         self.open_runs: dict[str, list[Event]] = {}
         self._later: deque[Callable[[], list[Event]]] = deque()
-        self.delivery = Delivery(self.address, f"{os.getpid()}-{secrets.token_hex(6)}", self.open_runs)
+        self.delivery = EventDelivery(self.address, f"{os.getpid()}-{secrets.token_hex(6)}", self.open_runs)
         self._seen_ns = clock.real_ns()
         self._wake = threading.Event()
         self._closing = False
@@ -175,7 +175,7 @@ class StoreWriter:
             except Exception as error:  # noqa: BLE001 - nothing in the user's data must end this thread
                 LOGGER.warning("could not store an event of a run (%s: %s)", type(error).__name__, error)
 
-    def _collect(self, delivery: Delivery) -> None:
+    def _collect(self, delivery: EventDelivery) -> None:
         """Turn the queue into batches."""
         now = clock.real_ns()
         if self.open_runs and now - self._seen_ns > _SEEN_EVERY_S * 1e9:

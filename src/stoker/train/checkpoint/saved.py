@@ -57,7 +57,7 @@ class Saved:
                 f"{WAY_OUT}"
             )
 
-    def put_into(self, variables: Mapping[str, Variable], replicas: int = 1) -> None:
+    def put_into(self, variables: Mapping[str, Variable], replicas: int) -> None:
         """Give the variables the saved values; `replicas` is the current number of replicas."""
         for name, variable in variables.items():
             divided = isinstance(variable, ReplicaPart) or whole_name(name) in self._in_parts

@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from stoker.errors import ArgumentError
 from stoker.tf_internals import keras_layers, keras_training
+from stoker.tf_internals.keras_losses import MEAN_REDUCTIONS
 from stoker.tf_internals.keras_training import strategy_of, supports_xla
 from stoker.tf_internals.types import Model, Nest, Tensor, Variable
 from stoker.train.custom.parts import UpdateOptions
@@ -104,10 +105,6 @@ class KerasCourse(TrainingCourse):
     def finish(self) -> None:
         if self.model.optimizer is not None:
             self.model.optimizer.finalize_variable_values(self.model.trainable_weights)
-
-
-# Losses that are means over rows: the replicas' means, weighted by their rows, make that of the batch.
-_REDUCTIONS = ("sum_over_batch_size", "mean", "auto")
 
 
 class KerasSteps(TracedSteps):
@@ -264,7 +261,8 @@ def _check(model: Model) -> None:
         )
     for loss in keras_training.given_losses(model):
         reduction = getattr(loss, "reduction", "auto")
-        if reduction not in _REDUCTIONS:
+        # The replicas' means over rows, weighted by their rows, make that of the batch.
+        if reduction not in MEAN_REDUCTIONS:
             raise ArgumentError(
                 f"the loss {loss.name!r} has reduction={reduction!r}: on several replicas only a mean over the rows "
                 "can be combined; leave the reduction out"

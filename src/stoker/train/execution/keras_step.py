@@ -37,9 +37,9 @@ def keras_loop(
     feed: BatchFeed,
     jit: str,
     *,
-    eager: bool = False,
-    fused: bool = False,
-    size: PartSize | None = None,
+    eager: bool,
+    fused: bool,
+    size: PartSize | None,
 ) -> CompiledLoop:
     """Return the kept loop of the model's "train_step" or "test_step" over a feed: one loop for `fit` and `evaluate`.
 

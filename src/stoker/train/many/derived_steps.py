@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from stoker.tf_internals.types import Array
-from stoker.train.many.flat_step import FlatStep, Instruction
+from stoker.train.many.flat_step import FlatStep, Instruction, has_same_bits
 
 # The mark that replaces a number in a description.
 _OPEN: Final = "~"
@@ -73,7 +73,7 @@ def derive_step(first: NumberedStep, second: NumberedStep, numbers: tuple[float,
         return None
     made: list[Instruction] = []
     for mine, theirs in zip(first.flat.instructions, second.flat.instructions, strict=True):
-        if mine.kind != "Const" or _same_bits(mine, theirs):
+        if mine.value is None or theirs.value is None or has_same_bits(mine.value, theirs.value):
             made.append(mine)
             continue
         values = [
@@ -115,11 +115,3 @@ def _parts(number: float, constant: float) -> Sequence[Callable[[float], float]]
 def _cast(value: float, like: Array) -> Array:
     made: Array = np.asarray(value, like.dtype).reshape(like.shape)
     return made
-
-
-def _same_bits(one: Instruction, other: Instruction) -> bool:
-    assert one.value is not None
-    assert other.value is not None
-    if one.value.dtype == object:
-        return bool(np.array_equal(one.value, other.value))
-    return one.value.tobytes() == other.value.tobytes()

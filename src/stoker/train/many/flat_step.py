@@ -48,6 +48,13 @@ class Instruction:
     value: Array | None = None
 
 
+def has_same_bits(one: Array, other: Array) -> bool:
+    """Return whether two constants are the same bit by bit. Python objects, such as strings, need only be equal."""
+    if one.dtype == object:
+        return bool(np.array_equal(one, other))
+    return one.tobytes() == other.tobytes()
+
+
 @dataclass
 class FlatStep:
     """A step without side effects.

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from stoker.tf_internals.graphs import make_op
 from stoker.tf_internals.types import Array, Nest, Tensor
-from stoker.train.many.flat_step import FlatStep, Instruction
+from stoker.train.many.flat_step import FlatStep, Instruction, has_same_bits
 from stoker.train.many.member_values import MemberValue
 from stoker.train.many.rules import RULES
 
@@ -89,7 +89,7 @@ class StackedStep:
 
     def _is_same_constant(self, instruction: Instruction) -> bool:
         values = self._constants[instruction.outputs[0]]
-        return all(one is values[0] or _same_bits(one, values[0]) for one in values)
+        return all(one is values[0] or has_same_bits(one, values[0]) for one in values)
 
     def _keep_needed(self) -> list[Instruction]:
         """Return the instructions on which something depends."""
@@ -111,12 +111,6 @@ class StackedStep:
 def _value_of(constant: Instruction) -> Array:
     assert constant.value is not None
     return constant.value
-
-
-def _same_bits(one: Array, other: Array) -> bool:
-    if one.dtype == object:
-        return bool(np.array_equal(one, other))
-    return one.tobytes() == other.tobytes()
 
 
 def compute(

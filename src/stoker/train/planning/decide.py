@@ -181,6 +181,7 @@ def _choose_by_trial(feed: BatchFeed, loops: MakeLoop, plan: Plan, total_steps: 
     return plan.because(reason, jit=choice["jit"], figures={**plan.figures, **figures})
 
 
+# Not `PyFuncStateless`: the program has promised that this one keeps no state.
 _HIDDEN = STATEFUL_RANDOM | {"PyFunc", "EagerPyFunc"}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import tensorflow as tf
 
 from stoker import clock
+from stoker.errors import first_line
 from stoker.processors import ProcessorUse
 from stoker.tf_internals.types import ConcreteFunction, Tensor
 from stoker.train.execution.feed import BatchFeed
@@ -85,7 +86,7 @@ class Trial:
         try:
             _time(compiled, few)
         except tf.errors.OpError as error:
-            reason = f"XLA cannot compile it: {str(error.message).strip().splitlines()[0][:120]}"
+            reason = f"XLA cannot compile it: {first_line(str(error.message) or error)[:120]}"
             return {"jit": "none", "reason": reason, "figures": figures}
         figures["compile_s"] = round((clock.now_ns() - begin) / 1e9, 3)
         apart = difference(state.values, plain_end, state.read())

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import keras
 import tensorflow as tf
 
-from stoker.errors import ArgumentError, UnavailableError
+from stoker.errors import ArgumentError, UnavailableError, first_line
 from stoker.tf_internals.pipelines import batch_size_of, shard_by_files
 from stoker.tf_internals.types import Data, Dataset, Nest, Tensor
 from stoker.train.execution.feeding.sources import validation_parts
@@ -96,7 +96,7 @@ def _take_files(dataset: Dataset, group: Group) -> Dataset:
     try:
         own = shard_by_files(dataset.with_options(options), group.count, group.rank)
     except tf.errors.OpError as error:
-        reason = str(error.message).strip().splitlines()[0][:160]
+        reason = first_line(str(error.message) or error)[:160]
         raise ArgumentError(
             f"divide='files': the pipeline cannot be divided by its files ({reason})"
         ) from error

@@ -13,6 +13,7 @@ from stoker.data.tuning.comparing import EXACT
 from stoker.data.tuning.emitting import NotProven
 from stoker.data.tuning.figures import LeftAlone
 from stoker.data.tuning.rebuilding import rebuild, renew, replace_stage
+from stoker.errors import first_line
 from stoker.tf_internals.datasets import batch_spec, map_function
 from stoker.tf_internals.pipelines import nest
 from stoker.tf_internals.types import Dataset, Nest
@@ -48,7 +49,7 @@ def proposals(pipeline: Dataset, request: TuningRequest) -> Proposals:
         if chain.maps:
             named = ", ".join(stages.describe(one) for one, _ in chain.maps)
             yield PipelineChange(
-                NAME, named, replace_stage(pipeline, batch, _move(batch, chain)), _make_pieces(batch, chain)
+                NAME, named, replace_stage(pipeline, batch, _move(batch, chain)), _make_pieces(chain)
             )
 
 
@@ -108,9 +109,7 @@ def _convert(stage: Dataset, allow: str, no_rule: NotProven) -> OfBatch:
     try:
         _trace(of_batch, stage)
     except (ValueError, TypeError, NotImplementedError) as error:
-        raise NotProven(
-            f"{no_rule}; TensorFlow cannot convert it ({str(error).splitlines()[0][:80]})"
-        ) from None
+        raise NotProven(f"{no_rule}; TensorFlow cannot convert it ({first_line(error)[:80]})") from None
     return of_batch
 
 
@@ -147,7 +146,7 @@ def fix_shapes(of_batch: OfBatch, wanted: Nest) -> OfBatch:
     return batching.name_like(of_batch, call_with_shapes)
 
 
-def _make_pieces(batch: Dataset, chain: _MapsBelow) -> tuple[Dataset, Dataset] | None:
+def _make_pieces(chain: _MapsBelow) -> tuple[Dataset, Dataset] | None:
     """Return both pieces on the same recorded elements, whatever their source."""
     elements = list(renew(chain.source).take(_ROWS))
     if not elements:

@@ -13,7 +13,7 @@ from stoker.doctor.check.source.facts import Analysis
 from stoker.doctor.check.source.frames import CallFrame
 from stoker.doctor.check.source.machine import Machine
 from stoker.doctor.check.source.module import ClassInfo, FunctionNode, SourceError, SourceModule
-from stoker.doctor.check.source.names import last_name
+from stoker.doctor.check.source.names import BATCH_HOOK, last_name
 from stoker.doctor.check.source.project import Project
 from stoker.doctor.check.source.values import Class, Dataset, Func, Instance
 
@@ -39,7 +39,6 @@ _TELLING = re.compile(
 _RECURSION = 20_000
 # Names that are called or passed as an argument.
 _CALLED = re.compile(r"(?<!def )\b(\w+)\s*[(,)]")
-_BATCH_METHODS = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
 
 
 def analyse(module: SourceModule, project: Project) -> Analysis:
@@ -83,8 +82,7 @@ def _batch_methods(m: Machine) -> Iterator[ast.AST]:
             yield from (
                 node
                 for node in info.node.body
-                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-                and _BATCH_METHODS.match(node.name)
+                if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and BATCH_HOOK.match(node.name)
             )
 
 
@@ -123,13 +121,13 @@ def _run_root(m: Machine, node: FunctionNode, info: ClassInfo | None, *, nested:
     if function.compiled is None and not node.decorator_list and not _may_tell(m.main, node):
         return
     if info is not None:
-        function = _as_method(m, function, info)
+        function = _as_method(function, info)
         _initialise(m, info)
     by_mode = m.main.builds_graphs
     graph = (
         by_mode or function.compiled is not None or (info is not None and _is_compiled_by_base(node, info))
     )
-    callback = info is not None and classes.is_callback(info) and bool(_BATCH_METHODS.match(node.name))
+    callback = info is not None and classes.is_callback(info) and bool(BATCH_HOOK.match(node.name))
     # A base class may call and compile a derived class's method, so its code alone proves nothing.
     own = info is None or not classes.has_unseen_base(info)
     # A nested function may be returned and compiled elsewhere.
@@ -158,7 +156,7 @@ def _is_compiled_by_base(node: FunctionNode, info: ClassInfo) -> bool:
     return node.name in _COMPILED_METHODS and classes.runs_in_graph(info) and not classes.is_callback(info)
 
 
-def _as_method(m: Machine, function: Func, info: ClassInfo) -> Func:
+def _as_method(function: Func, info: ClassInfo) -> Func:
     member = info.members.get(function.node.name) if not isinstance(function.node, ast.Lambda) else None
     known = member if isinstance(member, Func) else function
     static = any(last_name(d) == "staticmethod" for d in getattr(known.node, "decorator_list", ()))

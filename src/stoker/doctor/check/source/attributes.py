@@ -125,7 +125,7 @@ def resolve_star_name(module: SourceModule, name: str) -> Value:
     return Api(best) if best else UNKNOWN
 
 
-def item_of(owner: Value, index: Value) -> Value:
+def item_of(owner: Value) -> Value:
     """Evaluate `owner[index]` for an owner that is not a container, tensor or ndarray."""
     if isinstance(owner, Thing) and owner.type in ("iterator", "progress"):
         return element_of(owner)

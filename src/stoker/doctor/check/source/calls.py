@@ -99,9 +99,9 @@ def _method_of(
     if isinstance(owner, Dataset):
         return pipelines.method(m, owner, name, node, arguments)
     if isinstance(owner, Tensor):
-        return tensors.tensor_method(m, owner, name, node, arguments)
+        return tensors.tensor_method(m, owner, name, node)
     if isinstance(owner, Array):
-        return tensors.array_method(m, owner, name, arguments)
+        return tensors.array_method(owner, name, arguments)
     if isinstance(owner, (Seq, Py)):
         return containers.method(m, owner, name, receiver, node, arguments)
     if isinstance(owner, Thing):

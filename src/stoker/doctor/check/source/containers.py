@@ -20,7 +20,7 @@ def method(
 ) -> Value:
     """Call a method of a container or of a plain value."""
     if isinstance(owner, Py):
-        return _call_plain_method(m, owner, name, node, arguments)
+        return _call_plain_method(m, owner, name, arguments)
     if name in _ADDING:
         _add(m, owner, name, receiver, node, arguments)
         return UNKNOWN
@@ -48,7 +48,7 @@ def _look_up_key(owner: Seq, arguments: Arguments) -> Value:
     return element_of(owner)
 
 
-def _call_plain_method(m: Machine, owner: Py, name: str, node: ast.Call, arguments: Arguments) -> Value:
+def _call_plain_method(m: Machine, owner: Py, name: str, arguments: Arguments) -> Value:
     if owner.type == "str" and name == "format":
         for argument, value in arguments.pairs:
             reads.note_deep_read(m, argument, value, "is formatted")

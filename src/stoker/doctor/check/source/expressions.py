@@ -162,7 +162,7 @@ def _subscript(m: Machine, node: ast.Subscript) -> Value:
         return Symbolic()
     if owner is UNKNOWN and _adds_numpy_axis(m, node.slice):
         return Array()
-    return attributes.item_of(owner, index)
+    return attributes.item_of(owner)
 
 
 def _adds_numpy_axis(m: Machine, index: ast.expr) -> bool:

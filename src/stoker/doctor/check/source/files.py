@@ -96,7 +96,7 @@ def shorten_path(path: str) -> str:
     return os.path.relpath(absolute, here) if absolute.startswith(here + os.sep) else absolute
 
 
-def project_root(start: str = ".") -> Path:
+def project_root(start: str) -> Path:
     """Return the nearest directory, from `start` upwards, with a pyproject.toml or a repository; else `start`."""
     here = Path(start).resolve()
     for directory in (here, *here.parents):

@@ -203,12 +203,10 @@ def method(m: Machine, name: str, receiver: ast.expr, node: ast.Call, arguments:
     if name == "numpy" and not arguments.positional and not module.imports_any("torch"):
         reads.read(m, node, Tensor(), "is read with .numpy()")
         return Array()
-    return _call_like_keras(m, name, owner.lower(), receiver, node, arguments)
+    return _call_like_keras(m, name, owner.lower(), node, arguments)
 
 
-def _call_like_keras(
-    m: Machine, name: str, owner: str, receiver: ast.expr, node: ast.Call, arguments: Arguments
-) -> Value:
+def _call_like_keras(m: Machine, name: str, owner: str, node: ast.Call, arguments: Arguments) -> Value:
     from stoker.doctor.check.source import pipelines, things
 
     if is_pass(m, name.lower()) and not _MODEL.search(owner):

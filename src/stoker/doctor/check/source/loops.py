@@ -158,7 +158,7 @@ def _target(node: ast.AST) -> str:
     return ast.unparse(node.target).lower() if isinstance(node, (ast.For, ast.AsyncFor)) else ""
 
 
-def is_short(loop: LoopState, over: Walk) -> bool:
+def is_short(over: Walk) -> bool:
     """Return whether the loop ends after a few iterations, or only looks at a few batches."""
     if over.dataset is not None and over.length is not None:
         return over.length <= LOOK
@@ -167,7 +167,7 @@ def is_short(loop: LoopState, over: Walk) -> bool:
 
 def _circumstances(m: Machine, loop: LoopState, over: Walk, once: bool) -> tuple[bool, bool]:
     frame = m.frame
-    if once or is_short(loop, over):
+    if once or is_short(over):
         return frame.hot, frame.repeated
     if over.parts:
         return frame.hot, True
@@ -196,7 +196,7 @@ def _hand_up(m: Machine, loop: LoopState, over: Walk, once: bool) -> None:
     """Record what a loop did in the loop around it."""
     steps = (is_steps(loop, over) and (loop.strong or over.dataset is not None)) or loop.inner_steps
     few = over.length is not None and over.dataset is None and over.length <= _FEW_INSIDE
-    part_of_a_step = loop.within_step or over.parts or once or is_short(loop, over) or few
+    part_of_a_step = loop.within_step or over.parts or once or is_short(over) or few
     if steps and not part_of_a_step and not m.rare:
         m.note("+steps")
     if not m.loops:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 # Prefixes of dotted names, with the spelling that the analysis uses. The longest prefix wins.
 _PREFIXES = {
@@ -56,6 +57,8 @@ _DEPTH = max(prefix.count(".") for prefix in _PREFIXES) + 1
 TENSOR_ROOTS = frozenset({"tensorflow", "keras", "tf_keras", "tensorflow_core", "tensorflow_datasets"})
 # Names that are never looked up among the project's own files.
 LIBRARY_ROOTS = TENSOR_ROOTS | {"numpy", "tensorflow_addons", "tqdm", "torch", "sklearn"}
+# The methods of a Keras callback that Keras calls at every batch.
+BATCH_HOOK = re.compile(r"^on_(train_|test_|predict_)?batch_(begin|end)$")
 
 _cache: dict[str, str] = {}
 

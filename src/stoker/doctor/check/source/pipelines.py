@@ -173,7 +173,7 @@ def _stage(m: Machine, owner: Dataset, name: str, node: ast.Call, arguments: Arg
         function = arguments.get(0, "predicate")
     effects, element = frozenset[str](), owner.element
     if function is not None:
-        effects, result = _follow_mapped(m, function, owner, node, inner=name in ("interleave", "flat_map"))
+        effects, result = _follow_mapped(m, function, owner, inner=name in ("interleave", "flat_map"))
         element = result if name == "map" else element
         if isinstance(result, Dataset) and name in ("interleave", "flat_map"):
             element = result.element
@@ -236,7 +236,7 @@ def _make_ragged(element: Value) -> Value:
 
 
 def _follow_mapped(
-    m: Machine, function: Value, owner: Dataset, node: ast.Call, *, inner: bool
+    m: Machine, function: Value, owner: Dataset, *, inner: bool
 ) -> tuple[frozenset[str], Value]:
     """Follow a mapped function. Return its effects and its value."""
     if isinstance(function, Func):

@@ -20,7 +20,7 @@ _ASSIGN = frozenset({"assign", "assign_add", "assign_sub", "scatter_nd_update", 
 _SAME = frozenset({"reshape", "copy", "flatten", "ravel", "squeeze", "transpose", "repeat"})
 
 
-def tensor_method(m: Machine, owner: Tensor, name: str, node: ast.Call, arguments: Arguments) -> Value:
+def tensor_method(m: Machine, owner: Tensor, name: str, node: ast.Call) -> Value:
     """Call a method of a tensor or variable."""
     if name == "numpy":
         reads.read(m, node, owner, "is read with .numpy()")
@@ -42,7 +42,7 @@ def tensor_method(m: Machine, owner: Tensor, name: str, node: ast.Call, argument
     return UNKNOWN
 
 
-def array_method(m: Machine, owner: Array, name: str, arguments: Arguments) -> Value:
+def array_method(owner: Array, name: str, arguments: Arguments) -> Value:
     """Call a method of an ndarray."""
     if name == "astype":
         dtype = dtype_name(arguments.get(0, "dtype"))

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from stoker.doctor.attach.sites import SiteKey
     from stoker.doctor.memory.held import (
         DatasetOnDevice,
-        FrozenSlots,
         GraphConstant,
         GrowingContainer,
+        HeldSlots,
         RepeatedArray,
     )
 
@@ -26,7 +26,7 @@ class HeldPart(ProbePart):
     growing: list[GrowingContainer] = field(default_factory=list)
     repeated: list[RepeatedArray] = field(default_factory=list)
     constants: list[GraphConstant] = field(default_factory=list)
-    frozen: list[FrozenSlots] = field(default_factory=list)
+    frozen: list[HeldSlots] = field(default_factory=list)
     on_device: list[DatasetOnDevice] = field(default_factory=list)
 
     def sites(self) -> Iterable[SiteKey]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from stoker.doctor.report.headline import first_to_change
 from stoker.doctor.report.words import MINOR, evidence
-from stoker.records import Finding, Record, WhatIf, speedup_without
+from stoker.records import Finding, FindingKey, Record, WhatIf, speedup_without
 from stoker.units import duration, size, times
 
 _MAX_ROWS = 60
@@ -21,20 +21,20 @@ def findings(record: Record) -> list[dict[str, Any]]:
         {
             **_finding(finding, record),
             "first": finding is first,
-            "then": gains.get((finding.kind, finding.file, finding.line), ""),
+            "then": gains.get(finding.key, ""),
         }
         for finding in record.findings
     ]
 
 
-def _gains(record: Record) -> dict[tuple[str, str, int], str]:
+def _gains(record: Record) -> dict[FindingKey, str]:
     """Return what a repair gains after the ones before it, if it gains almost nothing alone: they hide its gain."""
     found, before = {}, 1.0
     for place in record.what_if.order if record.what_if else []:
         gain = place.together / before if before else 1.0
         before = place.together
         if place.alone < 1 + MINOR <= gain:
-            found[place.kind, place.file, place.line] = times(gain)
+            found[place.key] = times(gain)
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from stoker.errors import UsageError, name_extra
+from stoker.errors import UsageError, first_line, name_extra
 from stoker.tracking.store.importing.imported_run import ImportedRun, make_id
 from stoker.tracking.store.mlflow_rest import MlflowServer, parse_number
 from stoker.tracking.store.plain_values import JsonObject
@@ -64,7 +64,7 @@ def read_database(url: str) -> Iterator[ImportedRun]:
     try:
         tables.reflect(engine, only=["runs", "experiments", "params", "tags", "metrics"])
     except sa.exc.SQLAlchemyError as error:
-        raise UsageError(f"{url} is not an MLflow database ({str(error).splitlines()[0]})") from None
+        raise UsageError(f"{url} is not an MLflow database ({first_line(error)})") from None
     runs, experiments = tables.tables["runs"], tables.tables["experiments"]
     params, tags, metrics = (tables.tables[name] for name in ("params", "tags", "metrics"))
     with engine.connect() as connection:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from stoker.errors import CheckpointError
+from stoker.errors import CheckpointError, first_line
 from stoker.tf_internals.datasets import inputs
 from stoker.tf_internals.types import Dataset, DatasetIterator
 
@@ -57,9 +57,8 @@ def restore(iterator: DatasetIterator, blob: bytes) -> None:
         try:
             tf.train.Checkpoint(iterator=iterator).read(str(Path(directory, _PREFIX))).assert_consumed()
         except (tf.errors.OpError, AssertionError) as error:
-            first_line = str(error).splitlines()[0]
             raise CheckpointError(
-                f"the data pipeline is not the one the checkpoint was saved with ({first_line}): "
+                f"the data pipeline is not the one the checkpoint was saved with ({first_line(error)}): "
                 "build the same one, or give another directory"
             ) from error
 
