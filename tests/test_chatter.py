@@ -117,6 +117,7 @@ def test_stoker_train_says_only_what_is_its_own(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_stoker_export_and_serve_say_only_what_is_their_own(tmp_path: Path) -> None:
     import keras

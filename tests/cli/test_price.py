@@ -35,6 +35,7 @@ for step in range(60):
 """
 
 
+@pytest.mark.slow
 def test_a_step_that_was_kept_is_timed_in_another_process_and_the_record_gets_the_price(
     tmp_path: Path,
 ) -> None:

@@ -101,6 +101,7 @@ print(sum(int(inputs["id"].numpy().astype("object").sum()) for inputs in dataset
 pytestmark = pytest.mark.tensorflow
 
 
+@pytest.mark.slow
 def test_two_processes_that_write_one_cache(tmp_path: Path, cache_directory: Path) -> None:
     frame = mixed(20_000)
     frame.to_csv(tmp_path / "t.csv", index=False)

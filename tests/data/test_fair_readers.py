@@ -97,6 +97,7 @@ def _tfrecord(directory: Path) -> Reader:
 READERS = [_csv, _parquet, _jsonl, _of_frame, _sql, _arrays, _text, _images, _tar, _tfrecord]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", READERS, ids=lambda make: make.__name__.strip("_"))
 def test_orders_of_a_reader_are_fair(make: Any, tmp_path: Path) -> None:
     (tmp_path / "rows").mkdir()

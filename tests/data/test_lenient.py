@@ -114,6 +114,7 @@ def test_unreadable_cells_are_counted_and_the_first_three_shown(tmp_path: Path) 
         stoker.data.csv(tmp_path / "x.csv", "y", cache=False)
 
 
+@pytest.mark.slow
 def test_a_column_that_turns_to_words_later_is_a_category(tmp_path: Path) -> None:
     cells = [str(n) for n in range(200_000)] + [f"w{n % 9}" for n in range(150_000)]
     whole = read(lines(tmp_path / "x.csv", "x,y", *(f"{cell},{n}" for n, cell in enumerate(cells))), "y")
@@ -245,6 +246,7 @@ def test_json_with_numbers_and_texts_in_a_column_is_read_as_text(tmp_path: Path)
         stoker.data.jsonl(path, "y", cache=False)
 
 
+@pytest.mark.slow
 def test_a_text_late_in_a_json_column_of_numbers_is_read(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     with path.open("w") as file:

@@ -161,6 +161,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_three_epochs_repeat_bit_for_bit_in_another_process(tmp_path: Path) -> None:
     mixed(700).to_csv(tmp_path / "t.csv", index=False)
     command = [sys.executable, "-c", _PROGRAM, str(tmp_path / "t.csv")]

@@ -16,6 +16,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", sorted(set(KINDS)))
 def test_random_tables_are_read_right_or_refused(kind: str, tmp_path: Path) -> None:
     seeds = [seed for seed in range(72) if KINDS[seed % len(KINDS)] == kind]

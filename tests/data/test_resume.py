@@ -54,6 +54,7 @@ def _train(path: Path, directory: Path, callbacks: Any = None) -> Any:
     return [weight.copy() for weight in model.get_weights()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [5, 11, 20])
 def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path: Path, at: int) -> None:
     mixed(500).to_csv(tmp_path / "t.csv", index=False)

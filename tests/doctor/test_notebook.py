@@ -79,6 +79,7 @@ def shown(cell: Any) -> dict[str, str]:
     return dict(data)
 
 
+@pytest.mark.slow
 def test_a_program_is_run_and_shown(cells: Any) -> None:
     assert "trained with ['--epochs', '3']" in text_of(cells[1])
     data = shown(cells[1])

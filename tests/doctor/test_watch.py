@@ -62,6 +62,7 @@ def test_the_few_ops_of_keras_loop_are_no_finding_beside_its_calls() -> None:
     assert call.count == 4 * len(X)
 
 
+@pytest.mark.slow
 def test_a_watch_blames_the_program_and_never_itself() -> None:
     watch = stoker.Watch(show=False)
     for _ in range(2):
@@ -90,6 +91,7 @@ print(json.dumps(["measured" in bases, bool(timed), hashlib.sha256(state).hexdig
 """
 
 
+@pytest.mark.slow
 def test_repairs_are_timed_when_the_loop_has_ended_and_the_model_notices_nothing(tmp_path: Path) -> None:
     write_program(tmp_path, WATCHED)
     timing, weights = "timing the repairs for up to 300 s", set()

@@ -26,6 +26,7 @@ runpy.run_path({str(PROGRAMS / "resumes.py")!r}, run_name="__main__")
 """
 
 
+@pytest.mark.slow
 def test_a_new_machine_is_taken_at_a_save_and_every_row_comes_once(tmp_path: Path) -> None:
     rooms = tmp_path / "rooms"
     rooms.write_text("localhost:1\n")

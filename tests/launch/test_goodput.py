@@ -57,6 +57,7 @@ def kill_at_the_gate(directory: Path, job: subprocess.Popen[str]) -> int:
         return kept
 
 
+@pytest.mark.slow
 def test_a_job_that_is_killed_twice_keeps_one_ledger(tmp_path: Path) -> None:
     at_gate = 2 * -(-ROWS // BATCH)
     with start_job(tmp_path, PROGRAM, "-n", "2", "--ledger", "--max-restarts", "9") as job:

@@ -68,6 +68,7 @@ def found(data: dict[str, Any], kind: str) -> dict[str, Any]:
     return dict(finding)
 
 
+@pytest.mark.slow
 def test_every_worker_and_the_job_leave_a_record(job: tuple[Path, str]) -> None:
     directory, _ = job
     for which in ("0", "1", "job"):

@@ -79,6 +79,7 @@ def kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_spares_take_the_places_of_killed_workers_with_the_same_bits(tmp_path: Path) -> None:
     places = {name: tmp_path / name for name in ("alone", "killed")}
     for place in places.values():
@@ -152,6 +153,7 @@ def is_by_tensorflow(name: str) -> bool:
     return name in BY_TENSORFLOW or name.startswith(("KMP_", "TPU_"))
 
 
+@pytest.mark.slow
 def test_a_worker_cannot_tell_that_it_was_a_spare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     monkeypatch.setenv("STOKER_KEEP_COMPILATIONS", "1")

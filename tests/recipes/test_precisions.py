@@ -48,6 +48,7 @@ def test_a_network_computes_in_it_and_answers_in_float32() -> None:
     assert keras.config.dtype_policy().name == "float32"
 
 
+@pytest.mark.slow
 def test_what_is_exported_is_float32_with_the_trained_weights(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

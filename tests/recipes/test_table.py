@@ -73,6 +73,7 @@ def test_a_target_of_numbers_is_predicted_in_its_own_units(numbers: Done) -> Non
     assert 60_000 < float(np.ravel(answer["prediction"])[0]) < 220_000
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_where")
 @pytest.mark.parametrize("only", ["network", "trees"])
 def test_the_exported_model_can_learn_from_all_rows_after_it_was_scored(
@@ -131,6 +132,7 @@ def test_the_exported_model_comes_first_and_is_what_the_bundle_answers_with(numb
     assert bundle["lineage"]["model"] == first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("only", "name"), [("trees", "boosted trees"), ("linear", "linear")])
 @pytest.mark.usefixtures("_where")
 def test_only_exports_the_model_that_was_asked_for(only: str, name: str) -> None:
@@ -209,6 +211,7 @@ def test_importance_finds_the_column_that_counts(numbers: Done) -> None:
     assert numbers.result["importance"][0][0] == "size"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["y", "sold"])
 def test_columns_may_be_called_anything(
     target: str, numbers: Done, capsys: pytest.CaptureFixture[str], recwarn: pytest.WarningsRecorder

@@ -25,6 +25,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_texts_of_folders(tmp_path: Path) -> None:
     reviews(tmp_path / "reviews")
     result = stoker.recipes.text("reviews", epochs=8)

@@ -76,6 +76,7 @@ def _sources() -> list[tuple[str, ast.AST, set[str]]]:
     return [(path.relative_to(SRC).as_posix(), tree, _defined(tree)) for path, tree in trees]
 
 
+@pytest.mark.slow
 def test_private_attributes_are_used_only_where_they_are_defined() -> None:
     found = [
         f"{name}:{line}: {attribute}"

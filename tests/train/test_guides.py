@@ -61,6 +61,7 @@ def functional(fit: Fit, shuffle: bool) -> Any:
     return model
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")
 @pytest.mark.parametrize("guide", [transfer_learning, functional])
 def test_a_guide_ends_with_the_same_bits_but_for_the_order_of_a_shuffle(guide: Any) -> None:

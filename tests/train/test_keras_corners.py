@@ -85,6 +85,7 @@ class Batches(keras.callbacks.Callback):
 
 
 # With steps_per_epoch Keras runs whole executions: 6 steps for 4 if there are three in each.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "per_execution"),
     [

@@ -118,6 +118,7 @@ CASES: dict[str, Case] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_task_gives_what_it_gives_under_keras(name: str) -> None:
     make, x, y, options = CASES[name]

@@ -168,6 +168,7 @@ class EvaluatesAlone(keras.Sequential):
         return {"mean": float(np.mean(self(x)[:, 0]))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [ScaledEvaluate, IgnoredChange, TwoEvaluations, EvaluatesAlone])
 @pytest.mark.parametrize("given", ["data", "split"])
 def test_validation_calls_an_evaluate_of_the_models_own(kind: type, given: str) -> None:

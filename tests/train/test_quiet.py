@@ -29,6 +29,7 @@ def facts() -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_reads_do_not_grow_with_the_steps(facts: dict[str, Any]) -> None:
     short, long = facts["short"], facts["long"]
     assert long["steps"] == 4 * short["steps"] == 640

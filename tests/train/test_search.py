@@ -76,6 +76,7 @@ def _build(given: Any) -> keras.Model:
     return make(given.Float("rate", 1e-3, 1e-1, sampling="log"), given.Choice("width", [2, 4]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["RandomSearch", "BayesianOptimization"])
 def test_keras_tuner_finds_the_best_model_and_loads_it(kind: str, tmp_path: Path) -> None:
     tuner = getattr(keras_tuner, kind)(

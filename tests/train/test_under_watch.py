@@ -110,6 +110,7 @@ TRAINER = """
 """
 
 
+@pytest.mark.slow
 def test_a_run_of_a_trainer_has_its_steps_and_its_saves_on_the_books(tmp_path: Path) -> None:
     write_program(tmp_path, textwrap.dedent(TRAINER))
     outcome = run_stoker(tmp_path, "train.py")

@@ -12,6 +12,7 @@ from tests.support import ALL_CASES
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40 if ALL_CASES else 16))
 def test_every_change_together_keeps_the_elements(seed: int) -> None:
     pieces = draw_pieces(seed)

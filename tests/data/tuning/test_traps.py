@@ -26,6 +26,7 @@ def repeats_itself(ds: object) -> bool:
     return not any(found.unseeded for found in all_effects)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", traps.TRAPS)
 def test_equal_or_left_alone(name: str, tmp_path: Path) -> None:
     build, expected = traps.TRAPS[name]

@@ -31,6 +31,7 @@ def tuned() -> Any:
     return stoker.tune(slow)
 
 
+@pytest.mark.slow
 def test_it_gives_the_same_elements_with_a_report(tuned: Any) -> None:
     again = tf.data.Dataset.range(400).map(lambda n: tf.cast(n, tf.float32) * 2).shuffle(20, seed=1).batch(16)
     assert comparing.difference(again, renew(tuned), 100) is None

@@ -91,6 +91,7 @@ def price_of(outcome: Outcome, kind: str) -> dict[str, Any]:
     return price
 
 
+@pytest.mark.slow
 def test_an_eager_step_is_timed_as_a_graph_and_the_program_notices_nothing(
     tmp_path: Path, plain_eager: Outcome
 ) -> None:
@@ -324,6 +325,7 @@ sys.exit(5)
 """
 
 
+@pytest.mark.slow
 def test_an_agent_that_predicts_and_retraces_is_timed_and_notices_nothing(tmp_path: Path) -> None:
     write_program(tmp_path, AGENT)
     plain, measured = run_plain(tmp_path, "train.py"), run_experiments(tmp_path)

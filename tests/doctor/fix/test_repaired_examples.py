@@ -21,6 +21,7 @@ REPAIRS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "repair"), REPAIRS if ALL_CASES else REPAIRS[:1])
 def test_a_repair_keeps_the_results_and_gains(name: str, repair: str, tmp_path: Path) -> None:
     program = tmp_path / f"{name}.py"

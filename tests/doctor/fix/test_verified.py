@@ -77,6 +77,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_repaired_program_computes_the_same_and_is_faster(
     folder: Path, capsys: pytest.CaptureFixture[str]

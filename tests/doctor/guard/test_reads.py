@@ -29,6 +29,7 @@ def test_what_is_no_read_is_not_caught(way: str) -> None:
     assert outcome(NO_READS[way]) == {"caught": False}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", READS)
 def test_a_read_is_caught_at_its_line_on_a_device(way: str, on_software_gpu: Facts) -> None:
     seen = on_software_gpu("ways_on_device")[way]

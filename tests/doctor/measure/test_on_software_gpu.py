@@ -63,6 +63,7 @@ def test_reads_copies_and_the_device_are_in_the_ledger(tmp_path: Path) -> None:
     assert "modelled, not measured" in " ".join(outcome.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_second_run_counts_the_same(tmp_path: Path) -> None:
     first = on_device(tmp_path, "software-gpu").record
     second = on_device(tmp_path, "software-gpu").record
@@ -79,6 +80,7 @@ def test_two_devices_with_their_memory(tmp_path: Path) -> None:
     assert [row["memory_limit"] for row in outcome.record["tables"]["devices"]] == [256 * 2**20] * 2
 
 
+@pytest.mark.slow
 def test_a_profile_of_the_users_own(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(
         '[tool.stoker.device-profiles.slow]\nbase = "t4"\nsync_us = 500.0\n'

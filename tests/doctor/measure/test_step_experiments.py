@@ -116,6 +116,7 @@ def outcome_of(seconds: float) -> tuple[Record, str, str]:
     return record, then, program.digest()
 
 
+@pytest.mark.slow
 def test_prices_are_measured_and_what_follows_is_the_same_to_the_bit() -> None:
     without, then, later = outcome_of(0.0)
     assert without.tables.experiments == []

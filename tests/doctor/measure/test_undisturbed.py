@@ -225,6 +225,7 @@ def interrupted(directory: Path, *command: str, sent: signal.Signals) -> Outcome
     return Outcome(process.returncode, stdout, quiet(stderr))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_the_same_way_and_the_ledger_is_kept(tmp_path: Path, sent: signal.Signals) -> None:
     plain = interrupted(tmp_path, sent=sent)

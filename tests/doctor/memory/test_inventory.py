@@ -39,6 +39,7 @@ def test_a_tensor_counts_if_it_lived_to_the_end_of_the_window() -> None:
     assert inventory.holdings("/GPU:0") == [held]
 
 
+@pytest.mark.slow
 def test_a_tuple_that_another_thread_is_making_can_be_finished() -> None:
     """Python refuses to finish a tuple that somebody else holds, with a SystemError in the middle of the program."""
     looked = threading.Event()

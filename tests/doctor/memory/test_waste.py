@@ -52,6 +52,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("waste")
 
 
+@pytest.mark.slow
 def test_each_way_to_waste_memory_is_named_with_its_line_and_its_bytes(directory: Path) -> None:
     found, _, report = _findings(directory, "wasteful")
     lines = (PROGRAMS / "wasteful.py").read_text(encoding="utf-8").splitlines()
@@ -78,11 +79,13 @@ def test_what_costs_time_comes_first_and_then_most_bytes(directory: Path) -> Non
     assert saved == sorted(saved, reverse=True)
 
 
+@pytest.mark.slow
 def test_a_program_that_holds_what_it_needs_has_no_such_finding(directory: Path) -> None:
     found, _, _ = _findings(directory, "thrifty")
     assert found == {}
 
 
+@pytest.mark.slow
 def test_the_example_of_a_leak_is_named_on_a_plain_cpu(tmp_path: Path) -> None:
     example = ROOT / "examples" / "memory" / "growing_list.py"
     outcome = run_stoker(tmp_path, "--experiments", "off", str(example))

@@ -57,6 +57,7 @@ def test_a_cache_is_not_offered_where_there_is_one() -> None:
         assert "tuner" not in finding.detail
 
 
+@pytest.mark.slow
 def test_runs_that_were_not_starved_say_nothing_of_it() -> None:
     for path in RECORDED:
         for finding in prices.price_record(read(path)).findings:

@@ -560,6 +560,7 @@ def test_a_window_that_may_have_too_many_events_ends_with_a_whole_step(session: 
     assert session.windows.summary.graph_calls >= 1
 
 
+@pytest.mark.slow
 def test_what_predict_does_is_its_own_not_the_tapes(session: Session) -> None:
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     x = np.ones((1, 2), np.float32)

@@ -181,6 +181,7 @@ def test_classes_parameters_unittest_and_tensorflows_own_cases(pytester: pytest.
     assert result.parseoutcomes()["xfailed"] == 1
 
 
+@pytest.mark.slow
 def test_under_xdist(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=HEAD + KINDS_OF_TESTS)
     result = pytester.runpytest_subprocess("-n", "2", "--stoker")

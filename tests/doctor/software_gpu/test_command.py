@@ -47,6 +47,7 @@ def test_clean_removes_builds(
     assert "removed" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_self_test_passes(capsys: pytest.CaptureFixture[str], run: Run) -> None:
     assert main(["software-gpu"]) == 0
     shown = capsys.readouterr().out
@@ -101,6 +102,7 @@ def test_the_environment_enables_it_after_tensorflow_was_imported(run: Run) -> N
     assert second.startswith("the software GPU is already on")
 
 
+@pytest.mark.slow
 def test_the_example_shows_what_one_debug_line_costs(run: Run) -> None:
     command = [sys.executable, str(ROOT / "examples/software_gpu/one_debug_line.py"), "--steps", "4"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ})

@@ -7,6 +7,7 @@ import pytest
 from tests.doctor.software_gpu.conftest import Run
 
 
+@pytest.mark.slow
 def test_devices_are_listed_and_memory_growth_can_be_set(run: Run) -> None:
     fact = run("devices")["before_start"]
     assert fact == {"physical": ["/physical_device:GPU:0", "/physical_device:GPU:1"], "growth": True}

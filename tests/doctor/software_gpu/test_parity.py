@@ -37,6 +37,7 @@ def test_at_least_150_ops_agree_with_the_cpu(run: Run) -> None:
     assert len(facts) - len(NO_LAUNCH) >= 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_keras_models_train_with_the_losses_of_the_cpu(run: Run, name: str) -> None:
     cpu, gpu = run("models", "cpu", *MODELS)[name], run("models", "gpu", *MODELS)[name]

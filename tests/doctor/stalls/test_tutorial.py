@@ -89,6 +89,7 @@ def test_the_detector_finds_it_and_the_repair_prices_it(package: Path) -> None:
     assert done.stdout.startswith("summary-in-loop STK508 Write them every N steps. summaries: "), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_the_probe_passes_its_own_tests(package: Path) -> None:
     fixtures = ("-p", "tests.doctor.probes.conftest", "-p", "no:cacheprovider")

@@ -83,6 +83,7 @@ def quantized(model: keras.Model, kind: str, bound: float, rows: Array) -> Quant
         return quantize(function, directory, [given], [wanted], [rows[:3]], Quantization(kind, bound, [rows]))
 
 
+@pytest.mark.slow
 def test_a_cnn_is_quantised_whole_where_the_bound_allows_it() -> None:
     rows = np.abs(normal(60, 16, 16, 3))
     made = quantized(cnn(), "int8", 0.3, rows)
@@ -99,6 +100,7 @@ def test_a_cnn_is_quantised_whole_where_the_bound_allows_it() -> None:
     assert by_row["off"] < off
 
 
+@pytest.mark.slow
 def test_layers_that_8_bits_cannot_hold_stay_in_float() -> None:
     rows = normal(60, 40)
     made = quantized(uneven(), "int8", 0.1, rows)
@@ -140,6 +142,7 @@ def test_the_report_says_whether_it_is_quicker() -> None:
     assert slow.endswith("; no quicker than float here (0.90x for one row, 1.05x for 32)")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "bound"), [("int8", 1e-9), ("float16", 1e-9)])
 def test_a_bound_that_cannot_be_kept_leaves_nothing(tmp_path: Path, kind: str, bound: float) -> None:
     with pytest.raises(BundleError, match=rf"{kind}: an answer is off by .*, and the bound is 1e-09"):
@@ -147,6 +150,7 @@ def test_a_bound_that_cannot_be_kept_leaves_nothing(tmp_path: Path, kind: str, b
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_from_a_file_to_answers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

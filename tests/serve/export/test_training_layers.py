@@ -164,6 +164,7 @@ def answers(everything: tuple[Any, Any, dict[str, Any]]) -> list[dict[str, Any]]
     return [model.predict(rows, verbose=0), function(**given), function(**given)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LISTED)
 def test_it_is_switched_off(name: str, answers: list[dict[str, Any]]) -> None:
     predicted, first, second = (np.asarray(one[name]) for one in answers)

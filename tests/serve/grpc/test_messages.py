@@ -16,6 +16,7 @@ from google.protobuf import descriptor_pb2
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.slow
 def test_the_descriptor_set_is_compiled_from_the_files(tmp_path: Path) -> None:
     made = tmp_path / "services.binpb"
     tool = ROOT / "tools/make_protos.py"

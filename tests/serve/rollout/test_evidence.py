@@ -36,6 +36,7 @@ def test_a_drop_of_two_points_is_found() -> None:
     assert simulate(0.02, seed=3)[Conclusion.DIFFERENT] >= 95 * ROLLOUTS // 100
 
 
+@pytest.mark.slow
 def test_what_changes_too_much_is_rarely_called_the_same() -> None:
     assert simulate(0.0101, seed=4)[Conclusion.SAME] <= ROLLOUTS // 100
 

@@ -156,6 +156,7 @@ def test_no_request_is_lost_when_the_server_ends_under_load(served: Logged) -> N
     assert [one.lost for one in clients] == [[]] * len(clients)
 
 
+@pytest.mark.slow
 def test_workers_answer_without_a_log_and_end_when_their_parent_is_killed(
     pets: tuple[Any, Path], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -99,6 +99,7 @@ class Client(threading.Thread):
         return http.client.HTTPConnection("127.0.0.1", self._port, timeout=HANGS_S)
 
 
+@pytest.mark.slow
 def test_a_worker_killed_under_load_loses_only_its_own_requests(server: Server) -> None:
     ended = threading.Event()
     clients = [Client(server.port, ended) for _ in range(6)]
@@ -222,6 +223,7 @@ def test_the_bundle_of_a_run_is_served(pets: tuple[Any, Path], tmp_path: Path) -
     assert (status, list(json.loads(answer))) == (200, ["predictions"])
 
 
+@pytest.mark.slow
 def test_workers_that_cannot_do_what_was_asked_end_it(tmp_path: Path) -> None:
     (tmp_path / "bundle").mkdir()
     (tmp_path / "bundle" / "bundle.json").write_text("{}")

@@ -36,6 +36,7 @@ json.dump([first, second], open("history.json", "w"))
 """
 
 
+@pytest.mark.slow
 def test_the_values_of_a_keras_fit_are_in_the_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("STOKER_STORE", raising=False)
     write_program(tmp_path, PROGRAM)

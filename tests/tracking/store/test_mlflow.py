@@ -88,6 +88,7 @@ def check(found: list[ImportedRun]) -> None:
     assert sorted(one.series) == ["many", "odd_name", "train/loss"]
 
 
+@pytest.mark.slow
 def test_a_run_goes_there_and_back(
     server: tuple[str, Path], run: tuple[Address, str], tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("name", SHOWN)
 def test_example(name: str, capfd: pytest.CaptureFixture[str]) -> None:

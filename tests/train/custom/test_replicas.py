@@ -25,6 +25,7 @@ def found() -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_the_update_is_that_of_the_whole_batch(found: Any) -> None:
     assert found["plain"] < 1e-5
     assert found["validation"] < 1e-5

@@ -47,6 +47,7 @@ def texts() -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "optimizer",
     [

@@ -162,6 +162,7 @@ def _compare(
 MODELS = (mlp, cnn, texts, several_outputs, own_pieces)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
 def test_parts_end_where_whole_batches_end(make: Callable[[], Given]) -> None:
     _compare(_train(make, {"jit": "none"}), _train(make, {"jit": "none", "parts": PARTS}))

@@ -126,6 +126,7 @@ CASES: dict[str, tuple[Callable[[], keras.Model], Callable[[], dict[str, Any]]]]
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_numbers_as_keras(case: str) -> None:
@@ -184,6 +185,7 @@ class Notes(keras.callbacks.Callback):
         self.calls.append(round(logs["loss"], 4))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_execution", [1, 2])
 def test_hooks_are_called_as_by_keras(per_execution: int) -> None:
     model, ours, theirs = classifier(), Notes(), Notes()

@@ -158,6 +158,7 @@ def assert_same(ours: Any, theirs: Any) -> None:
             np.testing.assert_allclose(mine, expected, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_the_same_arrays_as_keras(case: str) -> None:
     make_model, make_x, options = CASES[case]
@@ -235,6 +236,7 @@ def quantize(model: RowMixer) -> None:
     model.dense.quantize("int8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [swap_layer, set_attribute, change_activation, replace_step, use_float16, quantize]
 )

@@ -65,6 +65,7 @@ def _compare_with_own_fits(configs: list[dict[str, Any]]) -> None:
             np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_members_with_other_numbers_are_derived_from_two_and_have_the_bits_of_their_fit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -84,6 +85,7 @@ def test_members_with_other_numbers_are_derived_from_two_and_have_the_bits_of_th
     assert traced == [0, 1]
 
 
+@pytest.mark.slow
 def test_a_member_that_two_others_do_not_show_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     traced = _count_traces(monkeypatch)
     _compare_with_own_fits(

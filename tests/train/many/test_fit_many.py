@@ -171,6 +171,7 @@ def test_the_program_in_the_docs_runs() -> None:
     assert len(names["result"]) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_each_member_has_the_bits_of_its_own_fit(case: str) -> None:
     make_model, configs, data = CASES[case]
@@ -207,6 +208,7 @@ def stop_early(**how: Any) -> list[keras.callbacks.Callback]:
     return [keras.callbacks.EarlyStopping(patience=1, min_delta=0.3, **how)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restore", [False, True])
 def test_members_stop_by_themselves(restore: bool) -> None:
     configs = [{"rate": rate, "seed": 1} for rate in (1e-9, 1e-2, 3e-2, 1e-7, 1e-8)]
@@ -249,6 +251,7 @@ class Crash(keras.callbacks.Callback):
             raise RuntimeError("crashed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["rates", "two structures", "a recurrent layer"])
 def test_all_members_go_on_after_a_crash(case: str, tmp_path: Path) -> None:
     make_model, configs, data = CASES[case]

@@ -38,6 +38,7 @@ def found() -> dict[str, Any]:
     return facts
 
 
+@pytest.mark.slow
 def test_the_fewest_parts_that_fit_are_taken(found: dict[str, Any]) -> None:
     limit, tight = found["limit"], found["tight"]
     # As found by trying all of them.

@@ -47,6 +47,7 @@ def _close(mine: Any, theirs: Any) -> None:
 CASES = ["not distributed, 1", "whole, 1", "function, 1", "whole, 2", "function, 2", "unknown length, 2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_training_gives_the_numbers_of_keras(found: Any, case: str) -> None:
     theirs, ours = found["fit"][case]

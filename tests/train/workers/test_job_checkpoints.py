@@ -47,6 +47,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return chief
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_no_bit(tmp_path: Path, undisturbed: Any) -> None:
     codes = interrupted(tmp_path, 2, 2, 1, signal.SIGKILL)
     assert codes[1] == -signal.SIGKILL
@@ -62,6 +63,7 @@ def test_a_killed_worker_costs_no_bit(tmp_path: Path, undisturbed: Any) -> None:
         assert found["history"] == undisturbed["history"]
 
 
+@pytest.mark.slow
 def test_a_job_that_is_asked_to_leave_saves_and_goes_on_alone(tmp_path: Path) -> None:
     assert interrupted(tmp_path, 2, 1, 1, signal.SIGTERM) == [75, 75]
     # At the end of the second epoch: all of its 21 steps are saved.
@@ -71,6 +73,7 @@ def test_a_job_that_is_asked_to_leave_saves_and_goes_on_alone(tmp_path: Path) ->
     assert found["history"]["wrong"] == [0.0] * 4, "every row once an epoch"
 
 
+@pytest.mark.slow
 def test_ctrl_c_that_a_launcher_passes_on_saves_as_well(tmp_path: Path) -> None:
     # Whoever started the tests in the background had SIGINT ignored, and children inherit that.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

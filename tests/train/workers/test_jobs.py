@@ -53,6 +53,7 @@ def test_all_workers_have_the_same_bits(ranks: list[Any], case: str) -> None:
     assert ranks[0][case]["bits"] == ranks[1][case]["bits"]
 
 
+@pytest.mark.slow
 def test_fit_gives_the_numbers_of_one_process(ranks: list[Any], one: Any) -> None:
     mine, theirs = ranks[0]["fitted"], one["fitted"]
     assert apart(mine, theirs) < 1e-5

@@ -12,6 +12,7 @@ from tests.train.workers.jobs import ServedJob
 pytestmark = pytest.mark.tensorflow
 
 
+@pytest.mark.slow
 def test_the_count_is_exact_though_a_worker_is_killed(tmp_path: Path) -> None:
     job = ServedJob("served.py", 2, tmp_path, str(tmp_path))
     try:
