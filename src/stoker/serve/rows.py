@@ -18,7 +18,7 @@ from stoker.serve import images, table_cells
 from stoker.serve.signature import UNITS, Array, Field, TensorField
 from stoker.serve.table_cells import RowError, is_table
 
-__all__ = ["UNITS", "InputRows", "RowError", "as_asked", "as_rows", "as_tensors"]
+__all__ = ["UNITS", "InputRows", "RowError", "as_asked", "as_rows", "as_tensors", "refuse_booleans"]
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,40 @@ def as_tensors(fields: Sequence[TensorField], given: object, joins: bool) -> Inp
     count = counts.pop() if len(counts) == 1 else None
     alike = joins and bool(count) and all(map(_is_as_declared, fields, arrays))
     return InputRows(arrays, count or 1, False, alike)
+
+
+def refuse_booleans(fields: Sequence[Field], given: object) -> None:
+    """Refuse true and false for numbers in a request, as TensorFlow Serving does. The columns of a table take them.
+
+    This looks at every value of lists, so callers first look for the words in a body that is JSON.
+
+    Raises:
+        RowError: a value for a number is a boolean.
+    """
+    rows = given if isinstance(given, list) and given and isinstance(given[0], Mapping) else [given]
+    for field in fields:
+        if field.kind or field.dtype in ("string", "bool"):
+            continue
+        for row in rows:
+            found = _find_boolean(row.get(field.name) if isinstance(row, Mapping) else row)
+            if found is not None:
+                raise _misfit(field, found)
+
+
+def _find_boolean(given: object) -> bool | None:
+    """Return a boolean among the values of an array or of nested lists; None if there is none."""
+    if isinstance(given, np.ndarray):
+        if given.dtype.kind == "b":
+            return bool(given.flat[0]) if given.size else False
+        given = given.ravel().tolist() if given.dtype.kind == "O" else None
+    waiting = [given]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, bool):
+            return one
+        if isinstance(one, list):
+            waiting.extend(one)
+    return None
 
 
 def _is_as_declared(field: TensorField, array: Array) -> bool:
@@ -302,8 +336,12 @@ def _numbers(field: Field, array: Array) -> Array:
 
 
 def _unbox(field: Field, array: Array) -> Array:
-    """Convert Python's numbers to NumPy's; None becomes a missing one."""
+    """Convert Python's numbers to NumPy's; None becomes a missing one, which only columns of a table may have."""
     for one in array.ravel():
+        if one is None and not field.kind:
+            raise RowError(
+                f"{field.name!r}: expected {field.dtype}, got null (None): the model has no rule for missing values"
+            )
         if one is not None and not isinstance(one, int | float | np.number | np.bool_):
             raise _misfit(field, one)
     whole = np.dtype(field.dtype).kind in "iu"

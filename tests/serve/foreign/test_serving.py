@@ -84,6 +84,8 @@ def test_examples_are_classified_and_regressed(served: tuple[App, list[str]]) ->
     [
         ("predict", {"instances": [[1.0]], "signature_name": "no"}, 'Serving signature key "no" not found; the'),
         ("predict", {"instances": [["a"]]}, "'x': expected float32, got 'a'"),
+        ("predict", {"instances": [[None]]}, "'x': expected float32, got null"),
+        ("predict", {"instances": [[2.0], [True]]}, "'x': expected float32, got True"),
         ("predict", {"instances": [{"z": 1}]}, "row 1 has no value for 'x'"),
         ("predict", {"signature_name": "count", "inputs": {"x": 1}}, "there is no input 'x'"),
         ("predict", {"inputs": 1.0, "instances": [1]}, 'either "instances" (rows) or "inputs"'),

@@ -127,6 +127,7 @@ def test_the_answers_are_the_bundles(stub: Any, pets: tuple[Any, Path]) -> None:
     ("change", "code", "line"),
     [
         ({"width": np.array(["x"])}, "INVALID_ARGUMENT", "'width': expected int32, got"),
+        ({"width": np.array([True])}, "INVALID_ARGUMENT", "'width': expected int32, got True"),
         ({"other": np.zeros(1)}, "INVALID_ARGUMENT", "there is no input 'other'"),
         ({"numbers": np.zeros((2, 4))}, "INVALID_ARGUMENT", "different numbers of rows"),
     ],

@@ -34,7 +34,7 @@ class ForeignSignature(ServedSignature):
     def takes_examples(self) -> bool:
         return [(one.name, one.dtype) for one in self.inputs] == [(EXAMPLES, "string")]
 
-    def read_rows(self, given: object, alone: str = "") -> InputRows:
+    def convert_rows(self, given: object, alone: str) -> InputRows:
         return as_tensors(self.inputs, given, self.joins)
 
     def name_answers(self, answers: list[Array]) -> Answers:

@@ -79,6 +79,11 @@ def parse_object(body: bytes) -> dict[str, object]:
     return found
 
 
+def may_hold_booleans(body: bytes) -> bool:
+    """Return whether a body of JSON may hold true or false. Its bytes are searched much faster than its values."""
+    return b"true" in body or b"false" in body
+
+
 def plain_values(array: Array) -> object:
     """Return values as JSON takes them: numbers unchanged, strings as text."""
     if array.dtype == object or not array.ndim:
