@@ -97,7 +97,7 @@ def as_asked(
 
 
 def as_tensors(fields: Sequence[TensorField], given: object, joins: bool) -> InputRows:
-    """Convert the tensors of a model that Stoker did not export; the model itself decides which shapes it takes.
+    """Convert the tensors of a model that Stoker did not export; `check_shapes` checks their sizes.
 
     Args:
         fields: the inputs.
@@ -147,6 +147,37 @@ def _find_boolean(given: object) -> bool | None:
         if isinstance(one, list):
             waiting.extend(one)
     return None
+
+
+def check_shapes(fields: Sequence[TensorField], rows: InputRows, any_rows: bool) -> None:
+    """Refuse tensors that have other sizes than the signature declares; what it leaves free, the model decides.
+
+    Sizes of 1 at the end may be left out, as clients of TensorFlow Serving do: a list of numbers for `[?, 1]`.
+
+    Args:
+        fields: the inputs.
+        rows: the tensors.
+        any_rows: whether the first dimension is free whatever the signature declares.
+
+    Raises:
+        RowError: a tensor does not fit.
+    """
+    for field, array in zip(fields, rows.arrays, strict=True):
+        declared = field.declared
+        if declared is not None and not _fits_declared(declared, array.shape, any_rows):
+            raise RowError(
+                f"{field.name!r}: the model takes a tensor of shape {_sizes(declared)}, got {list(array.shape)}"
+            )
+
+
+def _fits_declared(declared: tuple[int | None, ...], shape: tuple[int, ...], any_rows: bool) -> bool:
+    if len(shape) > len(declared) or any(size != 1 for size in declared[len(shape) :]):
+        return False
+    checked = zip(declared, shape, strict=False)
+    return all(
+        size is None or size == found or (any_rows and place == 0)
+        for place, (size, found) in enumerate(checked)
+    )
 
 
 def _is_as_declared(field: TensorField, array: Array) -> bool:
