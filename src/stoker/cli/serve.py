@@ -300,6 +300,8 @@ def _parse_model(word: str, usual: str = "model") -> tuple[str, str]:
         name, path = usual, word
     if name and not re.fullmatch(r"[\w.-]+", name, re.ASCII):
         raise UsageError(f"{name!r} is not a valid model name: use letters, digits, '_', '-' and '.'")
+    if not path:
+        raise UsageError(f"{word!r} has no path: give {name or 'NAME'}=PATH")
     return name, str(_locate(path))
 
 
