@@ -248,7 +248,8 @@ def listen_and_serve(
         shared.close()  # a single process takes the address for itself, and shares it with no other
     scheme = "https" if settings.tls_certificate else "http"
     host, port = sock.getsockname()[:2]
-    say(f"serving {', '.join(settings.models)} on {scheme}://{_bracket_ipv6(host)}:{port}")
+    models = ", ".join(settings.models)
+    say(f"serving {models} (with a page for your browser) on {scheme}://{_bracket_ipv6(host)}:{port}")
     if not settings.token and not is_loopback(at.host):
         say(
             f"warning: anyone who can reach {at.host} can use these models: "
