@@ -118,6 +118,7 @@ def test_bytes_keep_their_zeros() -> None:
         ([VECTOR], {"input": [[None, None, None]]}, "'input': expected float32, got null"),
         ([PIXELS], [[0, 256], [0, 0]], "'image': expected uint8, got 256"),
         ([CITY], {"city": [3]}, "'city': expected string, got 3"),
+        ([AGE], {"age": [[[1, 2], [3, 4]]]}, r"'age': the input takes one value per row, got an array of"),
         ([VECTOR], [[1, 2]], r"'input': a row has shape \[3\], got \[2\]"),
         ([VECTOR], [[1, 2, 3], [1, 2]], "'input': the rows differ in shape"),
         ([AGE, CITY], {"age": 1}, "there is no value for 'city': the inputs are age float32, city string"),

@@ -87,7 +87,7 @@ def test_dates_of_python_are_read_beside_texts() -> None:
         ([{"age": "old"}], "'age': expected float32, got 'old'"),
         ([{"rooms": "2.5"}], "'rooms': expected int64, got 2.5"),
         ([{"rooms": str(2**70)}], f"'rooms': expected int64, got {2**70}"),
-        ([{"age": [1]}], "'age': a row has shape"),
+        ([{"age": [1]}], "'age': the input takes one value per row, got a list of 1"),
         ([{"day": "soon"}], "'day': expected int64, got 'soon'"),
         (
             [{"age": 1, "city_": "Rome"}],

@@ -294,6 +294,9 @@ def _array(field: Field, value: object, most_pixels: int | None) -> Array:
         size is None or size == given for size, given in zip(field.shape, shape, strict=True)
     )
     if not fits:
+        if not field.shape:
+            got = f"a list of {shape[0]}" if len(shape) == 1 else f"an array of shape {list(shape)}"
+            raise RowError(f"{field.name!r}: the input takes one value per row, got {got}")
         raise RowError(
             f"{field.name!r}: a row has shape {_sizes(field.shape)}, got {list(shape)}{_advice(field)}"
         )

@@ -149,7 +149,7 @@ def test_models_versions_limits_and_the_token(stub: Any) -> None:
     made.model_spec.name = "cats"
     assert refused(made) == (
         "NOT_FOUND",
-        "Servable not found for request: there is no model 'cats'; the server has pets",
+        "Servable not found for request: there is no model 'cats'; the server has 'pets'",
     )
     made = request(1)
     made.model_spec.version.value = 9
@@ -363,7 +363,7 @@ def test_the_messages_are_numbered_as_the_clients() -> None:
     [
         ("float_list { value: 1.5 }", "'width': expected int32, got 1.5"),
         ("bytes_list { value: 'x' }", "'width': expected int32, got b'x'"),
-        ("int64_list { value: 1 value: 2 }", "'width': a row has shape [], got 2 values"),
+        ("int64_list { value: 1 value: 2 }", "'width': the input takes one value per row, got 2 values"),
     ],
 )
 def test_bad_examples_are_one_line(stub: Any, feature: str, line: str) -> None:

@@ -230,7 +230,7 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
         (PREDICT, b"[" * 100_000, 413, "limit is 20000"),
         (PREDICT, b"[" * 10_000, 400, "the body is not JSON"),
         (PREDICT, b'{"inputs": ' + b"[" * 500 + b"]" * 500 + b"}", 400, "nested more than 32 deep"),
-        ("/v1/models/cats:predict", {}, 404, "there is no model 'cats'; the server has pets"),
+        ("/v1/models/cats:predict", {}, 404, "there is no model 'cats'; the server has 'pets'"),
         ("/v1/models/pets/versions/9:predict", {}, 404, "has no version '9'"),
         ("/v1/models/pets/labels/canary:predict", {}, 404, "no version with the label 'canary'"),
         ("/v1/models/pets:guess", {}, 404, "the verbs are predict, classify and regress"),
