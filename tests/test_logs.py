@@ -130,7 +130,11 @@ def test_one_level_silences_training_launch_and_serve(tmp_path: Path) -> None:
     (out, silent_out), (err, silent_err) = (text.split("SILENT\n") for text in (done.stdout, done.stderr))
     assert "stoker: data resident" in out
     assert "stoker: " not in silent_out
-    for line in ("stoker: job ", "stoker: serving model on http://", "stoker: ready"):
+    for line in (
+        "stoker: job ",
+        "stoker: serving model (with a page for your browser) on http://",
+        "stoker: ready",
+    ):
         assert line in err
         assert line not in silent_err
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.units import bytes_of, duration, percent, quantity, size, times
+from stoker.units import alternatives, bytes_of, duration, percent, quantity, size, times
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,11 @@ def test_times(seconds: float | None, text: str) -> None:
 
 def test_things_are_counted_in_english() -> None:
     assert [quantity(n, "row") for n in (0, 1, 2, 1200)] == ["0 rows", "1 row", "2 rows", "1,200 rows"]
+
+
+def test_alternatives_are_a_list_with_commas() -> None:
+    words = (".csv", ".tsv", ".txt")
+    assert [alternatives(words[:n]) for n in (1, 2, 3)] == [".csv", ".csv or .tsv", ".csv, .tsv or .txt"]
 
 
 def test_shares_are_written_as_people_write_them() -> None:

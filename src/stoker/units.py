@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 # Control characters (C0, DEL, C1), and characters that change the direction of the text around them.
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -39,6 +40,11 @@ def bytes_of(text: str) -> int | None:
 def quantity(count: int, noun: str) -> str:
     """Format `1 row` or `1,200 rows`, for nouns whose plural ends in s."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
+def alternatives(words: Sequence[str]) -> str:
+    """Format `.csv, .tsv or .txt`."""
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def duration(seconds: float | None) -> str:

@@ -95,7 +95,7 @@ def test_other_files_and_bad_rows_are_one_line(
     (tmp_path / "empty.csv").write_text("")
     for rows, line in (
         ("bad.csv", "bad.csv, row 2: 'size': expected float32, got 'huge'"),
-        ("none.csv", "none.csv has none of the inputs size float32, town string"),
+        ("none.csv", "none.csv has none of the columns size, town"),
         ("empty.csv", "empty.csv is empty"),
         ("nothing.csv", "there is no file or folder"),
     ):
@@ -247,7 +247,7 @@ def test_a_missing_input_column_is_said_and_without_any_nothing_is_answered(
         r"has no column 'size' \(1\d\d\.\d* is used, the mean in training\)\n", capsys.readouterr().err
     )
     assert main(["predict", bundle, str(tmp_path / "other.csv")]) == 2
-    assert "other.csv has none of the inputs size" in capsys.readouterr().err
+    assert "other.csv has none of the columns size" in capsys.readouterr().err
 
 
 def test_a_cell_that_counts_as_missing_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -95,6 +95,10 @@ def test_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(ArgumentError, match="holds no file that ends in"):
         stoker.data.parquet(tmp_path / "empty")
+    with pytest.raises(
+        ArgumentError, match=r"holds no file that ends in \.csv, \.csv\.\w+, .*\.\w+ or \.\S+$"
+    ):
+        stoker.data.csv(tmp_path / "empty")
 
 
 def test_an_empty_file_and_one_without_rows(tmp_path: Path) -> None:

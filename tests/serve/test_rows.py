@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from stoker.errors import ArgumentError
-from stoker.serve.rows import as_rows
+from stoker.serve.rows import as_rows, refuse_booleans
 from stoker.serve.signature import Field
 
 AGE = Field("age", "float32", (), "age", "number")
@@ -114,8 +114,11 @@ def test_bytes_keep_their_zeros() -> None:
         ([COUNT], {"count": [2**70]}, f"'count': expected int32, got {2**70}"),
         ([COUNT], {"count": [None]}, "'count': expected int32, got None"),
         ([COUNT], {"count": [float("nan")]}, "'count': expected int32, got nan"),
+        ([VECTOR], [[1, 2, None]], r"'input': expected float32, got null \(None\): the model has no rule for missing"),
+        ([VECTOR], {"input": [[None, None, None]]}, "'input': expected float32, got null"),
         ([PIXELS], [[0, 256], [0, 0]], "'image': expected uint8, got 256"),
         ([CITY], {"city": [3]}, "'city': expected string, got 3"),
+        ([AGE], {"age": [[[1, 2], [3, 4]]]}, r"'age': the input takes one value per row, got an array of"),
         ([VECTOR], [[1, 2]], r"'input': a row has shape \[3\], got \[2\]"),
         ([VECTOR], [[1, 2, 3], [1, 2]], "'input': the rows differ in shape"),
         ([AGE, CITY], {"age": 1}, "there is no value for 'city': the inputs are age float32, city string"),
@@ -132,6 +135,19 @@ def test_what_does_not_fit_is_one_line(fields: list[Field], rows: Any, line: str
     with pytest.raises(ArgumentError, match=line) as caught:
         as_rows(fields, rows)
     assert "\n" not in str(caught.value)
+
+
+def test_requests_have_no_booleans_for_numbers_except_in_columns() -> None:
+    flag = Field("flag", "bool", (), "flag")
+    for given in ([[1, 2, 3], [1, 2, True]], {"input": [[False, 2, 3]]}, [{"input": [1, True, 3]}]):
+        with pytest.raises(ArgumentError, match=r"'input': expected float32, got (True|False)"):
+            refuse_booleans([VECTOR], given)
+    for array in (np.array([[True] * 3]), np.array([[1, 2, True]], object)):
+        with pytest.raises(ArgumentError, match="'input': expected float32, got True"):
+            refuse_booleans([VECTOR], {"input": array})
+    refuse_booleans([VECTOR], [[1, 0, 2.5]])
+    refuse_booleans([flag, CITY], {"flag": [True], "city": ["true"]})
+    refuse_booleans([AGE], {"age": [True]})
 
 
 def test_lists_of_numbers_are_taken_as_they_come_and_nothing_else_is() -> None:

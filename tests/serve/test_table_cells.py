@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import re
 from typing import Any
 
 import numpy as np
@@ -86,28 +87,51 @@ def test_dates_of_python_are_read_beside_texts() -> None:
         ([{"age": "old"}], "'age': expected float32, got 'old'"),
         ([{"rooms": "2.5"}], "'rooms': expected int64, got 2.5"),
         ([{"rooms": str(2**70)}], f"'rooms': expected int64, got {2**70}"),
-        ([{"age": [1]}], "'age': a row has shape"),
+        ([{"age": [1]}], "'age': the input takes one value per row, got a list of 1"),
         ([{"day": "soon"}], "'day': expected int64, got 'soon'"),
         (
             [{"age": 1, "city_": "Rome"}],
-            r"row 1 has no input 'city_' \(did you mean 'city'\?\); for a missing",
+            r"row 1: unknown input 'city_' \(did you mean 'city'\?\); for a missing",
         ),
-        ([{"city": 1}, {"city": 1, "aeg": 2}], r"row 2 has no input 'aeg' \(did you mean 'age'\?\)"),
+        ([{"city": 1}, {"city": 1, "aeg": 2}], r"row 2: unknown input 'aeg' \(did you mean 'age'\?\)"),
         ([{"age": 1, "sise": 2}], r"'sise' \(did you mean 'size'\?\)"),
-        ({"age": [1], "C.I.T.Y": ["a"]}, r"the row has no input 'C.I.T.Y' \(did you mean 'city'\?\)"),
+        ({"age": [1], "C.I.T.Y": ["a"]}, r"the row: unknown input 'C.I.T.Y' \(did you mean 'city'\?\)"),
         (
             [{"age": 1, "sold?": 1, "roms": 2, "id": 3}],
-            r"'sold\?' \(did you mean 'sold'\?\), 'roms' \(did you mean 'rooms'\?\); .* \"sold\": null",
+            r"unknown inputs 'sold\?' \(did you mean 'sold'\?\), 'roms' \(did you mean 'rooms'\?\); .* \"sold\": null",
         ),
         ([{"citi": "Rome"}], r"'citi' \(did you mean 'city'\?\)"),
-        ([{"price": 1}], "row 1 has none of the inputs age float32"),
-        ({"price": 1}, "the row has none of the inputs age float32"),
+        ([{"price": 1}], "row 1 has none of the columns age, rooms, size, sold, day, city"),
+        ({"price": 1}, "the row has none of the columns age, rooms"),
         ([{"age": 1}, 7], "row 2 must be a dict"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(rows: Any, line: str) -> None:
     with pytest.raises(RowError, match=line):
         as_rows(ALL, rows)
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("Flaeche", "Fläche (m²)"), ("Flache", "Fläche (m²)"), ("Flaeche (m2)", "Fläche (m²)"),
+        ("flaeche_m2", "Fläche (m²)"), ("Fläche", "Flaeche (m2)"),
+        ("Fla\u0308che", "Fläche (m²)"), ("Groesse", "Größe"), ("Grosse", "Größe"),
+        ("Uebung", "Übung"), ("annee", "année"), ("Bredde", "Brédde"), ("Hojde", "Højde"),
+        ("Hoejde", "Højde"), ("Aar", "År"),
+    ],
+)  # fmt: skip
+def test_an_umlaut_written_in_ascii_is_a_misspelling(key: str, name: str) -> None:
+    field = dataclasses.replace(AGE, name=name)
+    hint = re.escape(f"unknown input {key!r} (did you mean {name!r}?)")
+    for rows in ([{"city": "Rome", key: 72.0}], {"city": ["Rome"], key: [72.0]}):
+        with pytest.raises(RowError, match=hint):
+            as_rows((field, CITY), rows)
+
+
+def test_names_that_look_alike_are_the_same() -> None:
+    for key, name in (("Fla\u0308che", "Fläche"), ("Fläche", "Fla\u0308che"), ("STRASSE", "Straße")):
+        assert read((dataclasses.replace(AGE, name=name),), [{key: 2}]) == [[2.0]]
 
 
 def test_a_column_with_unreadable_cells_in_training_takes_them_as_missing() -> None:

@@ -248,7 +248,8 @@ def listen_and_serve(
         shared.close()  # a single process takes the address for itself, and shares it with no other
     scheme = "https" if settings.tls_certificate else "http"
     host, port = sock.getsockname()[:2]
-    say(f"serving {', '.join(settings.models)} on {scheme}://{_bracket_ipv6(host)}:{port}")
+    models = ", ".join(settings.models)
+    say(f"serving {models} (with a page for your browser) on {scheme}://{_bracket_ipv6(host)}:{port}")
     if not settings.token and not is_loopback(at.host):
         say(
             f"warning: anyone who can reach {at.host} can use these models: "
@@ -300,6 +301,8 @@ def _parse_model(word: str, usual: str = "model") -> tuple[str, str]:
         name, path = usual, word
     if name and not re.fullmatch(r"[\w.-]+", name, re.ASCII):
         raise UsageError(f"{name!r} is not a valid model name: use letters, digits, '_', '-' and '.'")
+    if not path:
+        raise UsageError(f"{word!r} has no path: give {name or 'NAME'}=PATH")
     return name, str(_locate(path))
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from stoker.data.columns import DataWarning
 from stoker.data.paths import IMAGES, explain_unreadable
 from stoker.errors import ArgumentError
-from stoker.units import quantity
+from stoker.units import alternatives, quantity
 
 # Images of kinds that are not read, although their owner probably expects it.
 _OTHER_IMAGES = (
@@ -96,7 +96,7 @@ def class_files(root: Path, suffixes: tuple[str, ...]) -> list[ClassFile]:
         if not files:
             remedy = f", only {_count_kinds(others)}: {_CONVERT}" if others else ": fill or remove it"
             raise ArgumentError(
-                f"the folder {folder} holds no file that ends in {' or '.join(suffixes)}{remedy}"
+                f"the folder {folder} holds no file that ends in {alternatives(suffixes)}{remedy}"
             )
         # Sort folder by folder: NUL sorts before every character.
         found += sorted(files, key=lambda file: file.path.replace(os.sep, "\0"))

@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from stoker import storage
 from stoker.errors import ArgumentError, check_local_path
+from stoker.units import alternatives
 
 # The endings of each reader's files.
 CSV = (".csv", ".csv.gz", ".csv.bz2", ".csv.zst", ".tsv", ".tsv.gz")
@@ -127,7 +128,7 @@ def _find_local(text: str, suffixes: tuple[str, ...]) -> list[Path]:
     if path.is_dir():
         inside = sorted(p for p in path.iterdir() if p.is_file() and p.name.lower().endswith(suffixes))
         if not inside:
-            raise ArgumentError(f"the folder {text} holds no file that ends in {' or '.join(suffixes)}")
+            raise ArgumentError(f"the folder {text} holds no file that ends in {alternatives(suffixes)}")
         return inside
     matches = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
     matches = [p for p in matches if p.is_file()]

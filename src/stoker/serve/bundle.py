@@ -31,6 +31,7 @@ DESCRIPTION = "bundle.json"
 SAVED_MODEL = "saved_model"
 KERAS = "model.keras"
 EXAMPLES = "examples.npz"
+_KERAS_SUFFIXES = (".keras", ".h5", ".hdf5")
 SIGNATURE = "serving_default"
 # The outputs that a bundle adds to a model whose classes have names.
 LABEL, SCORES = "label", "scores"
@@ -143,6 +144,8 @@ def locate(path: str | os.PathLike[str]) -> Path:
         BundleError: there is no bundle.
     """
     place = local_place(path)
+    if place.is_file():
+        raise BundleError(_describe_file(place))
     if not place.is_dir():
         raise BundleError(f"there is no directory {place}")
     for one in (place, place / IN_RUN):
@@ -152,6 +155,13 @@ def locate(path: str | os.PathLike[str]) -> Path:
         f"{place} is not a bundle: it has no {DESCRIPTION}, and neither has {place / IN_RUN}, where a run keeps its "
         "bundle; write one with stoker train or stoker export"
     )
+
+
+def _describe_file(file: Path) -> str:
+    """Say what to do with a file that was given in place of a bundle."""
+    if file.suffix.lower() in _KERAS_SUFFIXES:
+        return f"{file} is a Keras file, not a bundle: export it first with stoker export {file} bundle/"
+    return f"{file} is a file, not the directory of a bundle"
 
 
 def enter_run(place: Path) -> Path:

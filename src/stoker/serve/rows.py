@@ -18,7 +18,7 @@ from stoker.serve import images, table_cells
 from stoker.serve.signature import UNITS, Array, Field, TensorField
 from stoker.serve.table_cells import RowError, is_table
 
-__all__ = ["UNITS", "InputRows", "RowError", "as_asked", "as_rows", "as_tensors"]
+__all__ = ["UNITS", "InputRows", "RowError", "as_asked", "as_rows", "as_tensors", "refuse_booleans"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def as_asked(
 
 
 def as_tensors(fields: Sequence[TensorField], given: object, joins: bool) -> InputRows:
-    """Convert the tensors of a model that Stoker did not export; the model itself decides which shapes it takes.
+    """Convert the tensors of a model that Stoker did not export; `check_shapes` checks their sizes.
 
     Args:
         fields: the inputs.
@@ -113,6 +113,71 @@ def as_tensors(fields: Sequence[TensorField], given: object, joins: bool) -> Inp
     count = counts.pop() if len(counts) == 1 else None
     alike = joins and bool(count) and all(map(_is_as_declared, fields, arrays))
     return InputRows(arrays, count or 1, False, alike)
+
+
+def refuse_booleans(fields: Sequence[Field], given: object) -> None:
+    """Refuse true and false for numbers in a request, as TensorFlow Serving does. The columns of a table take them.
+
+    This looks at every value of lists, so callers first look for the words in a body that is JSON.
+
+    Raises:
+        RowError: a value for a number is a boolean.
+    """
+    rows = given if isinstance(given, list) and given and isinstance(given[0], Mapping) else [given]
+    for field in fields:
+        if field.kind or field.dtype in ("string", "bool"):
+            continue
+        for row in rows:
+            found = _find_boolean(row.get(field.name) if isinstance(row, Mapping) else row)
+            if found is not None:
+                raise _misfit(field, found)
+
+
+def _find_boolean(given: object) -> bool | None:
+    """Return a boolean among the values of an array or of nested lists; None if there is none."""
+    if isinstance(given, np.ndarray):
+        if given.dtype.kind == "b":
+            return bool(given.flat[0]) if given.size else False
+        given = given.ravel().tolist() if given.dtype.kind == "O" else None
+    waiting = [given]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, bool):
+            return one
+        if isinstance(one, list):
+            waiting.extend(one)
+    return None
+
+
+def check_shapes(fields: Sequence[TensorField], rows: InputRows, any_rows: bool) -> None:
+    """Refuse tensors that have other sizes than the signature declares; what it leaves free, the model decides.
+
+    Sizes of 1 at the end may be left out, as clients of TensorFlow Serving do: a list of numbers for `[?, 1]`.
+
+    Args:
+        fields: the inputs.
+        rows: the tensors.
+        any_rows: whether the first dimension is free whatever the signature declares.
+
+    Raises:
+        RowError: a tensor does not fit.
+    """
+    for field, array in zip(fields, rows.arrays, strict=True):
+        declared = field.declared
+        if declared is not None and not _fits_declared(declared, array.shape, any_rows):
+            raise RowError(
+                f"{field.name!r}: the model takes a tensor of shape {_sizes(declared)}, got {list(array.shape)}"
+            )
+
+
+def _fits_declared(declared: tuple[int | None, ...], shape: tuple[int, ...], any_rows: bool) -> bool:
+    if len(shape) > len(declared) or any(size != 1 for size in declared[len(shape) :]):
+        return False
+    checked = zip(declared, shape, strict=False)
+    return all(
+        size is None or size == found or (any_rows and place == 0)
+        for place, (size, found) in enumerate(checked)
+    )
 
 
 def _is_as_declared(field: TensorField, array: Array) -> bool:
@@ -229,6 +294,9 @@ def _array(field: Field, value: object, most_pixels: int | None) -> Array:
         size is None or size == given for size, given in zip(field.shape, shape, strict=True)
     )
     if not fits:
+        if not field.shape:
+            got = f"a list of {shape[0]}" if len(shape) == 1 else f"an array of shape {list(shape)}"
+            raise RowError(f"{field.name!r}: the input takes one value per row, got {got}")
         raise RowError(
             f"{field.name!r}: a row has shape {_sizes(field.shape)}, got {list(shape)}{_advice(field)}"
         )
@@ -302,8 +370,12 @@ def _numbers(field: Field, array: Array) -> Array:
 
 
 def _unbox(field: Field, array: Array) -> Array:
-    """Convert Python's numbers to NumPy's; None becomes a missing one."""
+    """Convert Python's numbers to NumPy's; None becomes a missing one, which only columns of a table may have."""
     for one in array.ravel():
+        if one is None and not field.kind:
+            raise RowError(
+                f"{field.name!r}: expected {field.dtype}, got null (None): the model has no rule for missing values"
+            )
         if one is not None and not isinstance(one, int | float | np.number | np.bool_):
             raise _misfit(field, one)
     whole = np.dtype(field.dtype).kind in "iu"

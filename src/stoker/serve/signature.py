@@ -60,7 +60,7 @@ class TensorField(Field):
     """An input or output of a model that Stoker did not export: a whole tensor, which may have no rows.
 
     Attributes:
-        declared: the shape in the model's signature; the graph may take others. None if the signature declares none.
+        declared: the shape in the model's signature. None if it declares none.
     """
 
     declared: tuple[int | None, ...] | None = None

@@ -6,6 +6,7 @@ A field that has a `reading` is a column of a table. Its cells are read as they 
 from __future__ import annotations
 
 import datetime
+import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 
 import numpy as np
@@ -19,6 +20,11 @@ from stoker.serve.signature import UNITS, Array, Field
 _ALIKE = 0.8
 # Names shorter than this are only one letter away from too many others.
 _LEAST_LETTERS = 3
+# How German and Scandinavian letters are spelled on keyboards without them; what NFKD does not take apart.
+_SPELLED_OUT = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa", "ø": "oe", "æ": "ae", "œ": "oe", "ł": "l"}
+)
+_WITHOUT_STROKES = str.maketrans({"ø": "o", "æ": "ae", "œ": "oe", "ł": "l"})
 _MISSING_TYPES = ("NAType", "NaTType")
 # Columns whose unreadable cells have been logged.
 _warned: set[str] = set()
@@ -50,16 +56,16 @@ def match_names(fields: Sequence[Field], names: Iterable[Hashable], what: str) -
     near = [(key, name) for key in unknown if (name := _find_resembling(key, lost.values())) is not None]
     if near:
         listed = ", ".join(f"{key!r} (did you mean {name!r}?)" for key, name in near)
-        raise RowError(f'{what} has no input {listed}; for a missing value, send "{near[0][1]}": null')
+        inputs = "input" if len(near) == 1 else "inputs"
+        raise RowError(f'{what}: unknown {inputs} {listed}; for a missing value, send "{near[0][1]}": null')
     if not found:
-        raise RowError(f"{what} has none of the inputs {', '.join(map(str, fields))}")
+        raise RowError(f"{what} has none of the columns {', '.join(field.name for field in fields)}")
     return found
 
 
 def _find_resembling(key: str, names: Iterable[str]) -> str | None:
     """Return the name that the key probably means; None if it resembles none."""
-    plain = _letters(key)
-    found = [name for name in names if _resemble(plain, _letters(name))]
+    found = [name for name in names if any(map(_resemble, _spellings(key), _spellings(name)))]
     return find_nearest(key, found, 0.0) if found else None
 
 
@@ -84,9 +90,17 @@ def _is_one_slip(one: str, other: str) -> bool:
     return short[start + 1 :] == long[start + 1 :] or short[start:] == swapped
 
 
-def _letters(name: Hashable) -> str:
-    """Return a name without what people vary: case, spaces, underscores, hyphens."""
-    return "".join(letter for letter in str(name).casefold() if letter.isalnum())
+def _spellings(name: Hashable) -> tuple[str, str]:
+    """Return a name without what people vary: case, spaces, hyphens, and letters that not every keyboard has.
+
+    `Fläche (m²)` is `flaechem2` with its letters spelled out, and `flachem2` without their accents.
+    """
+    plain = unicodedata.normalize("NFC", str(name).casefold())
+    return _letters(plain.translate(_SPELLED_OUT)), _letters(plain.translate(_WITHOUT_STROKES))
+
+
+def _letters(name: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFKD", name) if letter.isalnum())
 
 
 def describe_absent(fields: Sequence[Field], names: Iterable[Hashable], what: str) -> str | None:
@@ -113,7 +127,7 @@ def _describe_gap(field: Field) -> str:
 
 
 def _plain_name(name: Hashable) -> str:
-    return str(name).strip("\ufeff \t").casefold()
+    return unicodedata.normalize("NFC", str(name).strip("\ufeff \t")).casefold()
 
 
 def columns_of_rows(fields: Sequence[Field], rows: Sequence[Mapping[Hashable, object]]) -> list[object]:

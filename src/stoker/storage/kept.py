@@ -22,7 +22,7 @@ from stoker.storage import room
 from stoker.storage.copies import LocalCopy
 from stoker.storage.fetching import Fetch, digest
 from stoker.storage.remote import MAGIC, ChangedError, Remote, RemoteFile, scheme_of, show_url
-from stoker.units import size
+from stoker.units import alternatives, size
 
 # A file may change while it is fetched: how many times to start again.
 _MOST_CHANGES = 5
@@ -219,5 +219,5 @@ def _explain_nothing(remote: Remote, suffixes: tuple[str, ...]) -> str:
     if MAGIC.search(remote.path):
         return f"no file matches {remote.name}"
     if all(suffixes) and remote.has_files():
-        return f"the folder {remote.name} holds no file that ends in {' or '.join(suffixes)}"
+        return f"the folder {remote.name} holds no file that ends in {alternatives(suffixes)}"
     return f"there is no file or folder {remote.name}"

@@ -60,6 +60,30 @@ def save(place: Path, plus: float = 2.0) -> Path:
     return place
 
 
+class Doubling(tf.Module):
+    """Twice each number: a graph that answers tensors of any shape, whatever it declares."""
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, "x")])
+    def pairs(self, x: Any) -> Any:
+        return {"y": x * 2}
+
+    @tf.function(input_signature=[tf.TensorSpec([3, None], tf.float32, "x")])
+    def three(self, x: Any) -> Any:
+        return {"y": x * 2}
+
+    @tf.function(input_signature=[tf.TensorSpec(None, tf.float32, "x")])
+    def anything(self, x: Any) -> Any:
+        return {"y": x * 2}
+
+
+def save_doubling(place: Path) -> Path:
+    """Save a model that declares sizes which its graph does not need."""
+    model = Doubling()
+    signatures = {"serving_default": model.pairs, "three": model.three, "anything": model.anything}
+    tf.saved_model.save(model, str(place), signatures)
+    return place
+
+
 class Reader(tf.Module):
     """A model that reads whatever file it is told to."""
 

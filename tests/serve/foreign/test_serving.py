@@ -24,7 +24,7 @@ from stoker.serve.http.app import App
 from stoker.serve.plane.model_config import read_config, sources_of
 from stoker.serve.plane.models import ModelSource
 from stoker.serve.plane.settings import VersionPolicy
-from tests.serve.foreign.models import save, save_reader
+from tests.serve.foreign.models import save, save_doubling, save_reader
 from tests.serve.http.asking import Answer, application, ask
 
 
@@ -86,6 +86,8 @@ def test_examples_are_classified_and_regressed(served: tuple[App, list[str]]) ->
     [
         ("predict", {"instances": [[1.0]], "signature_name": "no"}, 'Serving signature key "no" not found; the'),
         ("predict", {"instances": [["a"]]}, "'x': expected float32, got 'a'"),
+        ("predict", {"instances": [[None]]}, "'x': expected float32, got null"),
+        ("predict", {"instances": [[2.0], [True]]}, "'x': expected float32, got True"),
         ("predict", {"instances": [{"z": 1}]}, "row 1 has no value for 'x'"),
         ("predict", {"signature_name": "count", "inputs": {"x": 1}}, "there is no input 'x'"),
         ("predict", {"inputs": 1.0, "instances": [1]}, 'either "instances" (rows) or "inputs"'),
@@ -102,6 +104,32 @@ def test_what_does_not_fit_is_one_line(
     assert answer.status == 400, answer.body
     assert line in answer.json()["error"]
     assert "\n" not in answer.json()["error"]
+
+
+def test_declared_sizes_are_checked(tmp_path: Path) -> None:
+    app, _ = application({"half": save_doubling(tmp_path / "m")})
+
+    def predict(name: str, given: Any) -> tuple[int, Any]:
+        answer = post(app, "predict", {"signature_name": name, "inputs": given})
+        return answer.status, answer.json().get("outputs") or answer.json().get("error")
+
+    assert predict("serving_default", [[1, 2], [3, 4]]) == (200, [[2.0, 4.0], [6.0, 8.0]])
+    for given, shape in (
+        ([[1, 2, 3]], "[1, 3]"),
+        ([[1]], "[1, 1]"),
+        ([1, 2], "[2]"),
+        ([[[1, 2]]], "[1, 1, 2]"),
+        (1, "[]"),
+    ):
+        line = f"'x': the model takes a tensor of shape [?, 2], got {shape}"
+        assert predict("serving_default", given) == (400, line)
+    assert predict("three", [[1], [2], [3]])[0] == 200
+    assert predict("three", [[1], [2]])[0] == 400
+    assert predict("anything", [[[1]]]) == (200, [[[2.0]]])
+    tensor = {"name": "x", "shape": [1, 3], "datatype": "FP32", "data": [1, 2, 3]}
+    answer = asyncio.run(ask(app, "POST", "/v2/models/half/infer", {"inputs": [tensor]}))
+    assert (answer.status, "shape [?, 2], got [1, 3]" in answer.json()["error"]) == (400, True)
+    app.models.close()
 
 
 def test_a_row_for_each_instance_or_none(served: tuple[App, list[str]]) -> None:
@@ -169,7 +197,7 @@ def test_joined_answers_are_each_ones_own(served: tuple[App, list[str]]) -> None
 
     async def many() -> list[Answer]:
         bodies: list[Any] = [{"instances": [[float(number)]] * (1 + number % 3)} for number in range(40)]
-        bodies[7] = {"instances": [float(7)]}  # another shape than declared: the graph decides
+        bodies[7] = {"instances": [float(7)]}  # a declared size of 1 may be left out
         return await asyncio.gather(*(ask(app, "POST", "/v1/models/half:predict", body) for body in bodies))
 
     for number, answer in enumerate(asyncio.run(many())):

@@ -111,6 +111,13 @@ def test_strings_and_other_signatures(client: Any) -> None:
     assert found.as_numpy("length").tolist() == [2, 1]
 
 
+def test_sizes_that_a_signature_declares_are_checked(client: Any) -> None:
+    one = triton.InferInput("x", [1, 2], "FP32")
+    one.set_data_from_numpy(np.ones((1, 2), np.float32))
+    with pytest.raises(InferenceServerException, match=r"takes a tensor of shape \[\?, 1\], got \[1, 2\]"):
+        client.infer("half", [one])
+
+
 def test_typed_contents_are_answered_with_typed_contents(address: str) -> None:
     request = message_class(f"{INFERENCE}.ModelInferRequest")(model_name="half")
     request.parameters["signature_name"].string_param = "reverse"

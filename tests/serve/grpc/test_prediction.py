@@ -127,6 +127,7 @@ def test_the_answers_are_the_bundles(stub: Any, pets: tuple[Any, Path]) -> None:
     ("change", "code", "line"),
     [
         ({"width": np.array(["x"])}, "INVALID_ARGUMENT", "'width': expected int32, got"),
+        ({"width": np.array([True])}, "INVALID_ARGUMENT", "'width': expected int32, got True"),
         ({"other": np.zeros(1)}, "INVALID_ARGUMENT", "there is no input 'other'"),
         ({"numbers": np.zeros((2, 4))}, "INVALID_ARGUMENT", "different numbers of rows"),
     ],
@@ -148,7 +149,7 @@ def test_models_versions_limits_and_the_token(stub: Any) -> None:
     made.model_spec.name = "cats"
     assert refused(made) == (
         "NOT_FOUND",
-        "Servable not found for request: there is no model 'cats'; the server has pets",
+        "Servable not found for request: there is no model 'cats'; the server has 'pets'",
     )
     made = request(1)
     made.model_spec.version.value = 9
@@ -362,7 +363,7 @@ def test_the_messages_are_numbered_as_the_clients() -> None:
     [
         ("float_list { value: 1.5 }", "'width': expected int32, got 1.5"),
         ("bytes_list { value: 'x' }", "'width': expected int32, got b'x'"),
-        ("int64_list { value: 1 value: 2 }", "'width': a row has shape [], got 2 values"),
+        ("int64_list { value: 1 value: 2 }", "'width': the input takes one value per row, got 2 values"),
     ],
 )
 def test_bad_examples_are_one_line(stub: Any, feature: str, line: str) -> None:

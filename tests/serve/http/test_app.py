@@ -130,6 +130,26 @@ def test_the_inference_protocol(app: App, bundle: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "changed", "line"),
+    [
+        ("numbers", {"data": [1, 2, 3, None]}, "'numbers': expected float32, got null"),
+        ("numbers", {"data": [[1, 2, 3, True]]}, "'numbers': expected float32, got True"),
+        ("width", {"data": [False], "datatype": "BOOL"}, "'width': expected int32, got False"),
+    ],
+)
+def test_numbers_in_inference_tensors_are_neither_null_nor_booleans(
+    app: App, name: str, changed: dict[str, Any], line: str
+) -> None:
+    body, _ = tensors(1, binary=False)
+    body["inputs"] = [{**one, **(changed if one["name"] == name else {})} for one in body["inputs"]]
+    found = asked(app, "POST", INFER, body)
+    assert (found.status, found.json()["error"][: len(line)]) == (400, line)
+    # Booleans elsewhere in the request are no values.
+    body["inputs"], body["parameters"] = tensors(1, binary=False)[0]["inputs"], {"binary_data_output": False}
+    assert asked(app, "POST", INFER, body).status == 200
+
+
+@pytest.mark.parametrize(
     ("shape", "size", "line"),
     [
         ([10**9], 4, "1000000000 rows are too many; the limit is 50"),
@@ -188,6 +208,11 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
         (PREDICT, {"instances": [{**ONE, "width": "x"}]}, 400, "'width': expected int32, got 'x'"),
         (PREDICT, {"instances": [{"numbers": [1], "width": 1}]}, 400, "'numbers': a row has shape [4], got [1]"),
         (PREDICT, {"instances": [{**ONE, "more": 1}]}, 400, "row 1 has 'more', which is not an input"),
+        (PREDICT, {"instances": [{**ONE, "numbers": [1, 2, 3, None]}]}, 400, "'numbers': expected float32, got null"),
+        (PREDICT, {"inputs": {"numbers": [[1, 2, 3, 4]], "width": [None]}}, 400, "'width': expected int32, got null"),
+        (PREDICT, {"instances": [{**ONE, "numbers": [1, 2, 3, True]}]}, 400, "'numbers': expected float32, got True"),
+        (PREDICT, {"inputs": {"numbers": [[1, 2, 3, 4]], "width": [False]}}, 400, "'width': expected int32, got False"),
+        ("/v1/models/pets:classify", {"examples": [{**ONE, "width": True}]}, 400, "'width': expected int32, got True"),
         (PREDICT, {"inputs": ONE}, 400, '"inputs" must hold rows'),
         (PREDICT, {"instances": [ONE], "signature_name": "x"}, 400, 'Serving signature key "x" not found'),
         (PREDICT, {"instances": [ONE] * 51}, 400, "51 rows are too many; the limit is 50"),
@@ -205,7 +230,7 @@ ONE = {"numbers": [1, 2, 3, 4], "width": 1}
         (PREDICT, b"[" * 100_000, 413, "limit is 20000"),
         (PREDICT, b"[" * 10_000, 400, "the body is not JSON"),
         (PREDICT, b'{"inputs": ' + b"[" * 500 + b"]" * 500 + b"}", 400, "nested more than 32 deep"),
-        ("/v1/models/cats:predict", {}, 404, "there is no model 'cats'; the server has pets"),
+        ("/v1/models/cats:predict", {}, 404, "there is no model 'cats'; the server has 'pets'"),
         ("/v1/models/pets/versions/9:predict", {}, 404, "has no version '9'"),
         ("/v1/models/pets/labels/canary:predict", {}, 404, "no version with the label 'canary'"),
         ("/v1/models/pets:guess", {}, 404, "the verbs are predict, classify and regress"),

@@ -79,7 +79,7 @@ def test_schemathesis_finds_no_failure(pets: tuple[Any, Path], half: Path, tmp_p
         ("/v1/models/pets:predict", {"instances": [{"numbers": [1, 2, 3, 4], "width": 1}] * 2}),
         (
             "/v1/models/pets/labels/stable:predict",
-            {"inputs": {"numbers": [[1, 2, 3, None]], "width": [True]}},
+            {"inputs": {"numbers": [[1, 2, 3, 4.5]], "width": [1]}},
         ),
         ("/v1/models/pets:classify", {"examples": [{"numbers": [1, 2, 3, 4]}], "context": {"width": 1}}),
         ("/v1/models/half:predict", {"instances": [[1.0], [2]]}),

@@ -83,7 +83,7 @@ def test_a_row_may_lack_cells_but_not_all(table: tuple[Path, Path]) -> None:
     first, second = answer.json()["predictions"]
     assert first[0] == first[0] != second[0] == second[0]
     for rows, line in (
-        ([{"id": 3}], "row 1 has none of the inputs"),
+        ([{"id": 3}], "row 1 has none of the columns"),
         ([{"size": "large"}], "'size': expected float32, got 'large'"),
     ):
         answer = asked(app, "POST", PREDICT, {"instances": rows})

@@ -180,7 +180,17 @@ def test_bad_options_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "bundle.json").write_text("{}")
     place = str(tmp_path / "empty")
+    (tmp_path / "m.keras").touch()
+    (tmp_path / "net.pb").touch()
+    keras = str(tmp_path / "m.keras")
     for words, line in (
+        (
+            ["prices=" + keras],
+            f"{keras} is a Keras file, not a bundle: export it first with stoker export {keras} bundle/",
+        ),
+        ([str(tmp_path / "net.pb")], "net.pb is a file, not the directory of a bundle"),
+        (["bundle="], "'bundle=' has no path: give bundle=PATH"),
+        ([""], "'' has no path"),
         ([str(tmp_path / "none")], "there is no directory"),
         ([str(tmp_path)], f"{tmp_path} is not a bundle: it has no bundle.json, and neither has"),
         ([f"a b={place}"], "'a b' is not a valid model name"),

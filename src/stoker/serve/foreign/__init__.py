@@ -1,7 +1,8 @@
 """Models that Stoker did not export: SavedModels and LiteRT files from anywhere, as TensorFlow Serving takes them.
 
 Nothing in them is checked before it runs (SECURITY.md), and nothing describes their rows. So a request's tensors go to
-the model unchanged, and requests are answered together only if a trial showed that this makes no difference.
+the model unchanged if their sizes are those of the signature, and requests are answered together only if a trial showed
+that this makes no difference.
 
 | module | subject |
 |---|---|

@@ -38,12 +38,14 @@ class LoadedSignature:
         definition: TensorFlow's `SignatureDef`.
         run: computes arrays in the order of `outputs` from arrays in the order of `inputs`.
         may_join: whether nothing in it prevents several requests from being answered together.
+        any_rows: whether it takes any number of rows even if it declares one, as LiteRT's interpreter is resized.
     """
 
     name: str
     definition: ProtoMessage
     run: Run
     may_join: bool
+    any_rows: bool = False
 
     @property
     def inputs(self) -> tuple[TensorField, ...]:
@@ -131,7 +133,9 @@ class _Interpreter:
                 info.tensor_shape.CopyFrom(tf.TensorShape(sizes).as_proto())
         given = [int(takes[key]["index"]) for key in sorted(takes)]
         wanted = [int(gives[key]["index"]) for key in sorted(gives)]
-        return LoadedSignature(name, made, lambda arrays: self._run(given, wanted, arrays), False)
+        return LoadedSignature(
+            name, made, lambda arrays: self._run(given, wanted, arrays), may_join=False, any_rows=True
+        )
 
     def _details(self, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         if self._interpreter.get_signature_list():

@@ -9,7 +9,7 @@ import numpy as np
 from stoker.serve.foreign.loading import LoadedSignature
 from stoker.serve.plane.errors import RequestError
 from stoker.serve.plane.served import EXAMPLES, Answers, Ranking, ServedSignature
-from stoker.serve.rows import InputRows, as_tensors
+from stoker.serve.rows import InputRows, as_tensors, check_shapes
 from stoker.serve.signature import Array, TensorField
 from stoker.tf_internals.types import ProtoMessage
 
@@ -18,7 +18,7 @@ _CLASSES, _SCORES, _OUTPUTS = "classes", "scores", "outputs"
 
 @dataclass(frozen=True)
 class ForeignSignature(ServedSignature):
-    """A signature whose tensors go to the model unchanged.
+    """A signature whose tensors go to the model unchanged if they have the sizes that it declares.
 
     Attributes:
         loaded: the loaded signature that computes the answers.
@@ -34,8 +34,10 @@ class ForeignSignature(ServedSignature):
     def takes_examples(self) -> bool:
         return [(one.name, one.dtype) for one in self.inputs] == [(EXAMPLES, "string")]
 
-    def read_rows(self, given: object, alone: str = "") -> InputRows:
-        return as_tensors(self.inputs, given, self.joins)
+    def convert_rows(self, given: object, alone: str) -> InputRows:
+        rows = as_tensors(self.inputs, given, self.joins)
+        check_shapes(self.inputs, rows, self.loaded.any_rows)
+        return rows
 
     def name_answers(self, answers: list[Array]) -> Answers:
         return {field.name: np.asarray(one) for field, one in zip(self.outputs, answers, strict=True)}

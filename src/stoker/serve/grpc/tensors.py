@@ -148,7 +148,5 @@ def _value(field: Field | None, feature: ProtoMessage) -> object:
         array[:] = values
         return array.reshape(field.shape).tolist()
     except ValueError:
-        sizes = list(field.shape)
-        raise RequestError(
-            400, f"{field.name!r}: a row has shape {sizes}, got {quantity(len(values), 'value')}"
-        ) from None
+        takes = f"a row has shape {list(field.shape)}" if field.shape else "the input takes one value per row"
+        raise RequestError(400, f"{field.name!r}: {takes}, got {quantity(len(values), 'value')}") from None

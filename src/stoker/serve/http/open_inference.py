@@ -26,6 +26,7 @@ from stoker.serve.http.messages import (
     HttpRequest,
     HttpResponse,
     answer,
+    may_hold_booleans,
     parse_object,
     plain_values,
 )
@@ -51,6 +52,7 @@ from stoker.serve.plane.inference_tensors import (
 from stoker.serve.plane.served import Answers
 from stoker.serve.plane.settings import ServerSettings
 from stoker.serve.plane.versions import Version
+from stoker.serve.rows import refuse_booleans
 from stoker.serve.signature import Array, Field
 from stoker.units import quantity
 from stoker.version import __version__
@@ -125,7 +127,10 @@ def infer(request: HttpRequest, version: Version, settings: ServerSettings) -> P
     if not isinstance(name, str):
         raise RequestError(400, '"signature_name" must be a string')
     signature = version.signature(name)
-    rows = signature.read_rows(_read_inputs(head, binary, settings))
+    given = _read_inputs(head, binary, settings)
+    if may_hold_booleans(request.body[: len(request.body) - len(binary)]):
+        refuse_booleans(signature.inputs, _list_data(head))  # in an array, true among numbers is 1
+    rows = signature.read_rows(given)
     wanted = _choose_outputs(head, signature.outputs)
     about: dict[str, object] = {"model_name": request.model, "model_version": str(version.number)}
     if head.get("id") is not None:
@@ -196,6 +201,13 @@ def _read_inputs(head: dict[str, object], binary: bytes, settings: ServerSetting
     if place != len(binary):
         raise RequestError(400, f"the body has {quantity(len(binary) - place, 'byte')} after the last tensor")
     return found
+
+
+def _list_data(head: dict[str, object]) -> dict[str, object]:
+    """Return the values of the inputs as they came in the JSON."""
+    inputs = head["inputs"]
+    assert isinstance(inputs, list)  # as `_read_inputs` found
+    return {one["name"]: one.get("data") for one in inputs}
 
 
 def _choose_outputs(head: dict[str, object], fields: tuple[Field, ...]) -> list[WantedOutput]:

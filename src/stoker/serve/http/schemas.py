@@ -54,17 +54,17 @@ def _nest(schema: Schema, sizes: Sequence[int | None]) -> Schema:
 
 
 def _scalar_given(dtype: str, longest: int) -> Schema:
-    """Describe a value in a request: the converter takes false and true for 0 and 1, and null for NaN."""
+    """Describe a value in a request."""
     if dtype == "string":
         return {"anyOf": [{"type": "string", "maxLength": longest}, _ENCODED]}
     whole = _WHOLE.fullmatch(dtype)
     if whole:
         sign, bits = int(not whole[1]), int(whole[2])
         least, most = -sign << (bits - 1), (1 << (bits - sign)) - 1
-        return {"anyOf": [{"type": "integer", "minimum": least, "maximum": most}, {"type": "boolean"}]}
+        return {"type": "integer", "minimum": least, "maximum": most}
     if dtype == "bool":
         return {"anyOf": [{"enum": [0, 1]}, {"type": "boolean"}]}
-    return {"type": ["number", "boolean", "null"]} if "float" in dtype else {}
+    return {"type": "number"} if "float" in dtype else {}
 
 
 def _scalar_answered(dtype: str) -> Schema:

@@ -27,6 +27,7 @@ from stoker.serve.http.messages import (
     HttpRequest,
     HttpResponse,
     answer,
+    may_hold_booleans,
     parse_object,
     plain_values,
 )
@@ -68,11 +69,8 @@ def predict(request: HttpRequest, version: Version, settings: ServerSettings) ->
     """Answer rows (`instances`) or columns (`inputs`) in the same form, and rows of a CSV file as rows."""
     if request.headers.get(b"content-type", b"").startswith(b"text/csv"):
         signature = version.signature()
-        return Parsed(
-            signature,
-            signature.read_rows(_csv_rows(request.body, settings, judged=is_table(signature.inputs))),
-            _in_rows,
-        )
+        cells = _csv_rows(request.body, settings, judged=is_table(signature.inputs))
+        return Parsed(signature, signature.read_rows(cells, may_hold_booleans=False), _in_rows)
     signature, body = _read_object(request, version, settings)
     fields = signature.inputs
     if ("instances" in body) == ("inputs" in body):
@@ -86,7 +84,8 @@ def predict(request: HttpRequest, version: Version, settings: ServerSettings) ->
     elif not isinstance(given, dict):
         given = {fields[0].name: given} if len(fields) == 1 else given
     name = "instances" if in_rows else "inputs"
-    rows = signature.read_rows(given, f'"{name}" must hold rows, not the values of a single one')
+    alone = f'"{name}" must hold rows, not the values of a single one'
+    rows = signature.read_rows(given, alone, may_hold_booleans=may_hold_booleans(request.body))
     return Parsed(signature, rows, _in_rows if in_rows else _in_columns)
 
 
@@ -194,7 +193,7 @@ def _examples(
         raise RequestError(400, '"context" must be an object')
     whole = [{**context, **one} for one in examples]
     if not signature.takes_examples:
-        return signature, signature.read_rows(whole)
+        return signature, signature.read_rows(whole, may_hold_booleans=may_hold_booleans(request.body))
     serialized = np.empty(len(whole), object)
     serialized[:] = [serialize_example(one) for one in whole]
     return signature, signature.read_rows({EXAMPLES: serialized})

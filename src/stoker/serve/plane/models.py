@@ -146,7 +146,8 @@ class ServedModels:
     def versions(self, name: str) -> list[Version]:
         """Return all versions of a model, the newest first; raise RequestError if there is no such model."""
         if name not in self._versions:
-            raise RequestError(404, f"there is no model {name!r}; the server has {', '.join(self.names())}")
+            have = ", ".join(map(repr, self.names())) or "none"
+            raise RequestError(404, f"there is no model {name!r}; the server has {have}")
         found = self._versions[name]
         return [found[number] for number in sorted(found, reverse=True)]
 

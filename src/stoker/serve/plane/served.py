@@ -12,7 +12,7 @@ from stoker.serve.batching import LoopQueue
 from stoker.serve.bundle import SIGNATURE
 from stoker.serve.plane.errors import RequestError
 from stoker.serve.predictor import Predictor
-from stoker.serve.rows import InputRows, as_asked
+from stoker.serve.rows import InputRows, as_asked, refuse_booleans
 from stoker.serve.signature import Array, Field
 from stoker.tf_internals.types import ProtoMessage
 
@@ -43,11 +43,30 @@ class ServedSignature(ABC):
         """Whether it reads serialized examples itself, from its input `EXAMPLES`."""
         return False
 
-    @abstractmethod
     def read_rows(
-        self, given: object, alone: str = "an input's first dimension must be the number of rows"
+        self,
+        given: object,
+        alone: str = "an input's first dimension must be the number of rows",
+        *,
+        may_hold_booleans: bool = True,
     ) -> InputRows:
-        """Convert what a request gives; raise RowError if it does not fit, with `alone` as the text for a bare row."""
+        """Convert what a request gives.
+
+        Args:
+            given: rows or columns.
+            alone: the message for a bare row.
+            may_hold_booleans: False if it certainly holds neither true nor false, which saves the search for them.
+
+        Raises:
+            RowError: it does not fit.
+        """
+        if may_hold_booleans:
+            refuse_booleans(self.inputs, given)
+        return self.convert_rows(given, alone)
+
+    @abstractmethod
+    def convert_rows(self, given: object, alone: str) -> InputRows:
+        """Convert rows whose booleans were checked; raise RowError if they do not fit."""
 
     @abstractmethod
     def name_answers(self, answers: list[Array]) -> Answers:
@@ -81,9 +100,7 @@ class BundleSignature(ServedSignature):
     predictor: Predictor
     model: str
 
-    def read_rows(
-        self, given: object, alone: str = "an input's first dimension must be the number of rows"
-    ) -> InputRows:
+    def convert_rows(self, given: object, alone: str) -> InputRows:
         return as_asked(self.inputs, given, alone)
 
     def name_answers(self, answers: list[Array]) -> Answers:
