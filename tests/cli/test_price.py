@@ -52,7 +52,7 @@ def test_a_step_that_was_kept_is_timed_in_another_process_and_the_record_gets_th
     (tmp_path / "train.py").unlink()
     priced = run([*command, "price", "latest", "--experiments", "300s", "--json"], tmp_path)
     assert priced.code == 0, priced.stderr
-    assert "timing the repairs for up to 300 s" in priced.stderr
+    assert "timing the repairs for about 300 s" in priced.stderr
     assert "was not timed" not in priced.stderr
     answer = json.loads(priced.stdout)
     after = record_files.read(path)

@@ -94,7 +94,7 @@ print(json.dumps(["measured" in bases, bool(timed), hashlib.sha256(state).hexdig
 @pytest.mark.slow
 def test_repairs_are_timed_when_the_loop_has_ended_and_the_model_notices_nothing(tmp_path: Path) -> None:
     write_program(tmp_path, WATCHED)
-    timing, weights = "timing the repairs for up to 300 s", set()
+    timing, weights = "timing the repairs for about 300 s", set()
     for experiments, expected in (("300s", True), ("off", False)):
         outcome = run_plain(tmp_path, "train.py", experiments)
         assert outcome.code == 0, outcome.stderr

@@ -54,4 +54,4 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _say(seconds: float) -> None:
-    print_note(f"timing the repairs for up to {seconds:.0f} s (Ctrl-C skips the rest)")
+    print_note(f"timing the repairs for about {seconds:.0f} s (Ctrl-C skips the rest)")

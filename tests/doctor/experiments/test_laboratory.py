@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import os
 import signal
@@ -385,3 +386,30 @@ def test_experiments_that_only_bound_a_price_come_last_and_take_nothing_from_the
     laboratory.run_experiments(record, [RecordedStep(None)], laboratory.ExperimentTerms(1000.0))
     assert [kind for kind, _ in given] == ["eager-train-step", "python-input-pipeline"]
     assert min(seconds for _, seconds in given) > 900
+
+
+def test_collections_leave_out_what_the_program_holds_and_its_state_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    during: list[int] = []
+
+    def count_frozen(*_: object) -> tuple[ExperimentRow, frozenset[int]]:
+        during.append(gc.get_freeze_count())
+        return ExperimentRow(kind="any"), frozenset()
+
+    monkeypatch.setattr(laboratory, "_run_one", count_frozen)
+    record = stepping_record(sample_finding(kind="eager-train-step", lost_s=1.0))
+    frozen = gc.get_freeze_count()
+    gc.unfreeze()
+    try:
+        laboratory.run_experiments(record, [RecordedStep(None)], laboratory.ExperimentTerms())
+        assert during[0] > 10_000
+        assert gc.get_freeze_count() == 0
+
+        gc.freeze()
+        of_the_program = gc.get_freeze_count()
+        laboratory.run_experiments(record, [RecordedStep(None)], laboratory.ExperimentTerms())
+        assert gc.get_freeze_count() == pytest.approx(of_the_program, rel=0.01)
+    finally:
+        if not frozen:
+            gc.unfreeze()

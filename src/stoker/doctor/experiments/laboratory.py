@@ -54,7 +54,7 @@ def run_experiments(
         terms.say(budget.left_s)
     for step in steps:
         step.goes_on = terms.goes_on
-    with _skip_on_signals(budget, terms):
+    with _skip_on_signals(budget, terms), _program_left_out_of_collections():
         rows: list[ExperimentRow] = []
         replaced: list[frozenset[int]] = []
         timed: dict[tuple[str, str, str], tuple[ExperimentRow, frozenset[int]]] = {}
@@ -70,6 +70,22 @@ def run_experiments(
             replaced.append(places)
             gc.collect()
         return _with_containers(rows, replaced)
+
+
+@contextmanager
+def _program_left_out_of_collections() -> Iterator[None]:
+    """Leave all objects that exist out of garbage collections, of which each would take half a second.
+
+    A program that has frozen objects itself keeps them as they are.
+    """
+    if gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _share_of_time(waiting: Sequence[tuple[Finding, str]]) -> float:

@@ -109,7 +109,7 @@ class StepExperiments:
     def _say(self, seconds: float) -> None:
         lead = "" if self._goes_on else "\n"
         print_note(
-            f"timing the repairs for up to {seconds:.0f} s ({self._skip} skips the rest)",
+            f"timing the repairs for about {seconds:.0f} s ({self._skip} skips the rest)",
             prefix=f"{lead}stoker  ",
         )
 
