@@ -17,7 +17,7 @@ from stoker.doctor.diagnosis.noise import (
     runs_needed,
     t_quantile,
 )
-from stoker.doctor.probes.parts.environment import OTHER_WORK
+from stoker.doctor.diagnosis.other_work import is_busy, measure_other_work
 from stoker.records import Finding, Record
 
 FASTER, SLOWER, UNDECIDED = "faster", "slower", "no difference that can be told from noise"
@@ -27,9 +27,8 @@ FAILED = "failed"
 _INTERRUPTED = (130, -2)
 # The smallest difference for which Stoker says how many runs it takes to see it.
 _WORTH_SEEING = 0.02
-# How much a run's speed varies with other programs' share of the processors, and from which share we say so.
+# How much a run's speed varies with other programs' share of the processors.
 _NOISE_OF_OTHER_WORK = 0.25
-_BUSY = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,8 +83,8 @@ def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN
     """
     measure, speed, notes = _measure(a, b)
     logs = [[math.log(speed(record)) for record in side] for side in (a, b)]
-    busy = max(_read_other_work(record) for record in (*a, *b))
-    if busy >= _BUSY:
+    busy = measure_other_work([*a, *b])
+    if is_busy(busy):
         notes.append(
             f"the machine was up to {busy:.0%} busy with other work, so the speed of the run says little"
         )
@@ -144,11 +143,6 @@ def _measure(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, Callable[[R
         words = f"batches differ ({min(sizes):.0f} to {max(sizes):.0f} examples): examples are compared, not steps"
         return "examples a second", lambda record: record.examples_per_s or 0.0, [words]
     return "steps a second", lambda record: record.steps_per_s or 0.0, []
-
-
-def _read_other_work(record: Record) -> float:
-    share = record.environment.get(OTHER_WORK)
-    return float(share) if isinstance(share, (int, float)) else 0.0
 
 
 def _measure_inner_noise(runs: Sequence[Record]) -> tuple[float, int]:
