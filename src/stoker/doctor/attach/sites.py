@@ -73,6 +73,11 @@ _REAL_ROOT = os.path.join(os.path.realpath(OWN_ROOT), "")
 _OWN_LOOPS = tuple(os.path.join(_REAL_ROOT, package, "") for package in LOOP_PACKAGES)
 
 
+def is_own_loop(filename: str) -> bool:
+    """Return whether a file belongs to the loops of Stoker's trainer, which announces its work."""
+    return os.path.realpath(filename).startswith(_OWN_LOOPS)
+
+
 class Sites:
     """Finds the user's line on the stack. Each file is classified only once, for speed."""
 
@@ -97,7 +102,7 @@ class Sites:
             # `<frozen importlib>`, `<string>`, `<__array_function__ internals>`. A typed-in program is the user's.
             return USER if filename.startswith(("<stdin>", "<ipython-input")) else LIBRARY
         path = os.path.realpath(filename)
-        if path.startswith(_OWN_LOOPS):
+        if is_own_loop(path):
             return KERAS_LOOP
         if path.startswith(_REAL_ROOT) or os.path.basename(path).startswith("__autograph_generated_file"):
             return LIBRARY
