@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from stoker.doctor.diagnosis.noise import (
     ASSUMED_RUN_NOISE,
@@ -21,7 +22,7 @@ from stoker.doctor.diagnosis.other_work import is_busy, measure_other_work
 from stoker.records import Finding, Record
 
 FASTER, SLOWER, UNDECIDED = "faster", "slower", "no difference that can be told from noise"
-# A run that crashed did not do the same work: its speed proves nothing.
+# A run that crashed did not do the same work: its speed says nothing.
 FAILED = "failed"
 # The exit code after Ctrl-C, for a shell and for `subprocess`: the steps until then ran at the program's usual speed.
 _INTERRUPTED = (130, -2)
@@ -155,6 +156,13 @@ def _measure_inner_noise(runs: Sequence[Record]) -> tuple[float, int]:
 
 def _warnings(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     found = []
+    # The same program may be in another directory: a copy of the repository from before a change.
+    names = [sorted({PurePath(record.program).name for record in side}) for side in (a, b)]
+    if names[0] != names[1]:
+        found.append(
+            f"the programs differ ({', '.join(names[0])} and {', '.join(names[1])}): "
+            "their speeds compare only if both do the same work"
+        )
     for what, values in (
         ("device", [{record.device.name for record in side} for side in (a, b)]),
         ("TensorFlow", [{record.versions.get("tensorflow", "?") for record in side} for side in (a, b)]),
