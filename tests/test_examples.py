@@ -176,5 +176,5 @@ def test_one_line_changed_trains_the_same(tmp_path: Path) -> None:
     assert keras_line.startswith("model.fit")
     assert stoker_line.startswith("stoker.fit")
     assert keras_line.split("loss ")[1] == stoker_line.split("loss ")[1]
-    assert "data resident" in plan
+    assert "data kept on the device" in plan
     assert "faster" in verdict

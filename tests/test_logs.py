@@ -128,7 +128,7 @@ def test_one_level_silences_training_launch_and_serve(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     (out, silent_out), (err, silent_err) = (text.split("SILENT\n") for text in (done.stdout, done.stderr))
-    assert "stoker: data resident" in out
+    assert "stoker: data kept on the device" in out
     assert "stoker: " not in silent_out
     for line in (
         "stoker: job ",

@@ -98,14 +98,14 @@ def test_annotations_have_a_level_a_price_and_escaped_names(
     # A line of a cell is not a line of the file.
     assert notebook.startswith("::error title=stoker STK101,file=nb.ipynb::nb.ipynb:cell 1:5:11: STK101")
     assert error.startswith("::error title=stoker STK101,file=train.py,line=5,")
-    assert error.endswith("(measured: 3.1x)")
+    assert error.endswith("(3.1x faster without it, measured)")
     main(["check", "--format", "sarif", "."])
     results = json.loads(capsys.readouterr().out)["runs"][0]["results"]
     by_file = {r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]: r for r in results}
     assert "region" not in by_file["nb.ipynb"]["locations"][0]["physicalLocation"]
     assert by_file["nb.ipynb"]["message"]["text"].startswith("cell 1, line 5: ")
     assert by_file["train.py"]["locations"][0]["physicalLocation"]["region"]["startLine"] == 5
-    assert by_file["train.py"]["message"]["text"].endswith("(measured: 3.1x)")
+    assert by_file["train.py"]["message"]["text"].endswith("(3.1x faster without it, measured)")
 
 
 def test_the_workflow_in_the_docs_runs(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,9 +161,12 @@ def test_configuration(project: Path, section: str, code: int) -> None:
 @pytest.mark.parametrize(
     ("price", "shown"),
     [
-        ({"what_if": {"speedup": 3.14, "low": 3.0, "high": 3.3}}, "(measured: 3.1x)"),
-        ({"what_if": {"speedup": 3.14, "low": 3.0, "high": 3.3, "basis": "modelled"}}, "(modelled: 3.1x)"),
-        ({"lost_s": 0.5}, "(measured: 2.0x)"),
+        ({"what_if": {"speedup": 3.14, "low": 3.0, "high": 3.3}}, "(3.1x faster without it, measured)"),
+        (
+            {"what_if": {"speedup": 3.14, "low": 3.0, "high": 3.3, "basis": "modelled"}},
+            "(3.1x faster without it, modelled)",
+        ),
+        ({"lost_s": 0.5}, "(2.0x faster without it, measured)"),
         ({}, "at every step: Python waits for the device\n"),
         # The run was priced, and this line's price is unknown: the seconds lost are no second opinion.
         ({"lost_s": 0.5, "priced": True}, "at every step: Python waits for the device\n"),

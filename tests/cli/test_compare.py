@@ -77,7 +77,9 @@ def test_a_run_that_crashed_is_not_praised(capsys: pytest.CaptureFixture[str]) -
     save("stopped", steps_per_s=96.0, exit_code=130)
     assert main(["compare", "slow-0", "crashed"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "B failed: crashed (exit code 1). Its speed until then proves nothing" in said
+    assert (
+        "B failed: crashed (exit code 1), so its speed says nothing: fix the run and compare again." in said
+    )
     assert "as fast as" not in said
     assert main(["compare", "slow-0", "crashed", "--fail-if-slower", "5%", "--json"]) == 1
     captured = capsys.readouterr()
@@ -88,6 +90,30 @@ def test_a_run_that_crashed_is_not_praised(capsys: pytest.CaptureFixture[str]) -
     assert main(["compare", "crashed", "slow-0", "--fail-if-slower", "5%"]) == 3
     assert main(["compare", "slow-0", "stopped", "--fail-if-slower", "5%"]) == 0
     assert "note: did not end normally: stopped" in capsys.readouterr().out
+
+
+def test_the_bounds_of_a_difference_do_not_repeat_its_direction(capsys: pytest.CaptureFixture[str]) -> None:
+    save("fast", steps_per_s=48.0)
+    save("a-third-faster", steps_per_s=32.0)
+    words = []
+    for sides in (["fast", "slow-0"], ["slow-0", "a-third-faster"], ["slow-0", "fast"]):
+        main(["compare", *sides, "--noise", "7%"])
+        words.append(" ".join(capsys.readouterr().out.replace("\u00a0", " ").split()))
+    slower, faster, twice = words
+    assert "B is 50 % slower than A (between 34 % and 62 %): 24.0 against 48.0" in slower
+    assert "B is 33 % faster than A (between 1.4 % and 75 %): 32.0 against 24.0" in faster
+    # Beyond twice as fast, the words change.
+    assert "B is 2.0x as fast as A (between 52 % faster and 2.6x as fast): 48.0 against 24.0" in twice
+
+
+def test_two_programs_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    save("other", steps_per_s=2.0, program="other.py")
+    save("moved", steps_per_s=2.0, program="before/train.py")
+    main(["compare", "slow-0", "other"])
+    note = "note: the programs differ (train.py and other.py): their speeds compare only if both do the same work"
+    assert note in " ".join(capsys.readouterr().out.split())
+    main(["compare", "slow-0", "moved"])
+    assert "the programs differ" not in capsys.readouterr().out
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,23 @@ def test_a_wrong_request_gives_one_line(tmp_path: Path, words: list[str], said: 
     assert run_refused(tmp_path, *words) == (2, f"stoker: {said}\n")
 
 
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (b"import sys\nif rank = 1: pass\n", "run.py:2: SyntaxError: invalid syntax. Maybe you meant '=='"),
+        (b"epoch 1: loss 0.5\n", "run.py:1: SyntaxError: "),
+        (b"def run():\nstep()\n", "run.py:2: IndentationError: expected an indented block"),
+        (b"print(1)\0", "run.py"),
+    ],
+)
+def test_a_program_that_does_not_parse_starts_no_job(tmp_path: Path, program: bytes, said: str) -> None:
+    (tmp_path / "run.py").write_bytes(program)
+    code, stderr = run_refused(tmp_path, "-n", "2", "run.py")
+    assert (code, stderr.count("\n")) == (2, 1)
+    assert stderr.startswith(f"stoker: {said}")
+    assert not (tmp_path / ".stoker").exists()
+
+
 @pytest.mark.parametrize("option", ["--scheduler", "--engine"])
 def test_an_unknown_scheduler_gives_one_line(tmp_path: Path, option: str) -> None:
     code, said = run_refused(tmp_path, option, "moon", "train.py")

@@ -169,6 +169,21 @@ def test_a_category_has_one_word_however_it_is_written(tmp_path: Path) -> None:
     assert len(plain.class_names) == 4
 
 
+def test_an_empty_cell_of_a_category_is_missing_however_it_is_written(tmp_path: Path) -> None:
+    cells = ["Lift", "Garage", '""', "", " N/A", "n/a", "-"]
+    rows = [f"{cell},{n},{('none', 'some')[n % 2]}" for n, cell in enumerate(cells * 10)]
+    whole = read(lines(tmp_path / "x.csv", "remark,n,kind", *rows), "kind")
+    remark = whole.features["remark"]
+    assert sorted((remark.vocabulary or ())[1:]) == ["", "Garage", "Lift"]
+    assert whole.features.found["blank"] == {"remark": 50}
+    assert whole.features.found["trimmed"] == {}
+    # A class may have any name.
+    assert whole.class_names == ["none", "some"]
+    fields = table_fields(whole.features, [remark])
+    sent = as_rows(fields, [{"remark": one} for one in ("Lift ", " N/A", "-", "")]).arrays[0].tolist()
+    assert sent == ["Lift", "", "", ""]
+
+
 def test_kinds_may_be_given(tmp_path: Path) -> None:
     path = lines(tmp_path / "x.csv", "day,code,y", *(f"{45_000 + n},{n % 7},{n}.5" for n in range(50)))
     whole = read(path, "y", types={"day": "date", "code": "category"})

@@ -361,7 +361,7 @@ def test_a_wrong_argument_is_not_tried_again(tmp_path: Path) -> None:
             "ended with exit code 1; not restarting, as it would end the same way again: NameError: name 'modle' is",
         ),
         (
-            "if rank = 1: pass",
+            "exec('if rank = 1: pass')",
             "exit code 1; not restarting, as it would end the same way again: SyntaxError: ",
         ),
         ("import tensrflow", "the same way again: ModuleNotFoundError: No module named 'tensrflow'"),

@@ -112,6 +112,29 @@ def test_reading_all_of_the_data_is_found(job: tuple[Path, str]) -> None:
     assert finding["source"].startswith("dataset = tf.data.Dataset.from_tensor_slices")
 
 
+FITTED = """
+import keras
+import numpy as np
+import stoker
+
+x, y = np.ones([2048, 8], "float32"), np.ones([2048, 1], "float32")
+with stoker.strategy().scope():
+    model = keras.Sequential([keras.Input([8]), keras.layers.Dense(8), keras.layers.Dense(1)])
+    model.compile("adam", "mse", metrics=["mae"])
+stoker.fit(model, x, y, epochs=3, batch_size=32, validation_split=0.1, verbose=0)
+"""
+
+
+def test_the_trainers_own_exchanges_are_no_finding(tmp_path: Path) -> None:
+    """Nobody can exchange less often from the line that calls `stoker.fit`."""
+    write_program(tmp_path, FITTED)
+    outcome = run(launch_command("-n", "2", "--ledger", "train.py"), tmp_path)
+    assert outcome.code == 0, outcome.stderr
+    data = record(tmp_path, "job")
+    assert data["accounts"]["communication"] > 0
+    assert "many-small-collectives" not in [finding["kind"] for finding in data["findings"]]
+
+
 def test_a_batch_that_was_not_scaled_is_read_from_the_source(tmp_path: Path) -> None:
     scope = "import tensorflow as tf\nstrategy = tf.distribute.MultiWorkerMirroredStrategy()\n"
     rows = "rows = tf.data.TFRecordDataset(files).shuffle(1000).batch(64)\n"

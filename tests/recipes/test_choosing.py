@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stoker.recipes.choosing import choose_weights
+from stoker.recipes.choosing import choose_weights, measure_losses
 
 
 def test_the_model_with_the_lowest_loss_is_chosen() -> None:
@@ -32,6 +32,14 @@ def test_a_mix_that_gains_next_to_nothing_is_not_worth_it() -> None:
     assert choose_weights(labels, {"network": noise, "linear": noise * 1.001}, classes=0, balanced=False) == {
         "network": 1.0
     }
+
+
+def test_the_losses_that_decided_are_those_of_all_models_and_of_the_mix() -> None:
+    labels = np.arange(20.0)
+    answers = {"network": labels + 1, "trees": labels - 3}
+    assert measure_losses(labels, answers, {"network": 1.0}) == {"network": 1.0, "trees": 3.0}
+    mixed = measure_losses(labels, answers, {"network": 0.75, "trees": 0.25})
+    assert mixed == {"network": 1.0, "trees": 3.0, "ensemble": 0.0}
 
 
 def test_rare_classes_count_as_much_when_balanced() -> None:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 import stoker
+from stoker.data.survey import survey
+from stoker.recipes.data_checks import report_odd_classes
 from stoker.recipes.reading import describe_reading
 
 
@@ -18,6 +23,40 @@ def test_values_of_a_part_of_the_rows_are_called_so(tmp_path: Path) -> None:
         ("training rows", "category, 3 values in the training rows"),
     ):
         assert describe_reading(whole.features, whole.rows, "y", [], of)["columns"][0]["read"] == read
+
+
+def test_empty_cells_of_a_category_are_missing_and_no_value(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    cells = ["Lift", '""', "", " N/A", "Garage"]
+    path.write_text("remark,y\n" + "".join(f"{cells[n % 5]},{n}\n" for n in range(30)), encoding="utf-8")
+    whole = stoker.data.csv(path, "y", 10, lenient=True, cache=False)
+    (column, _) = describe_reading(whole.features, whole.rows, "y", [])["columns"]
+    assert (column["read"], column["note"]) == ("category, 2 values", "18 missing")
+    (remark, _) = survey(str(path))["columns"]
+    assert (remark["different"], remark["missing"]) == (2, 18)
+    assert remark["top"] == [["Garage", 6], ["Lift", 6]]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (
+            ["N", "No", "Y", "yes"],
+            "stoker: classes 'N' and 'No', 'Y' and 'yes' look like the same class: spell them alike if they are one\n",
+        ),
+        (["male", "F", "female"], "stoker: classes 'F' and 'female' look like the same class: "),
+        (["A", "B", "C", "absent"], ""),
+        (["N", "no", "north"], ""),
+        (["1", "2", "y"], ""),
+    ],
+)
+def test_initials_of_other_classes_are_told(
+    names: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report_odd_classes(np.repeat(np.arange(len(names)), 20), names)
+    told = capsys.readouterr().out
+    assert told.startswith(said)
+    assert bool(told) == bool(said)
 
 
 def test_missing_values_are_those_of_all_rows(tmp_path: Path) -> None:

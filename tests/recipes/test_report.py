@@ -12,7 +12,7 @@ import pytest
 from stoker.data.features import Feature
 from stoker.recipes.directory import align
 from stoker.recipes.drawing import format_short
-from stoker.recipes.report import report
+from stoker.recipes.report import describe_choice, report
 from stoker.recipes.rows import Rows
 from tests.doctor.report.page.browser import CHROMIUM, DRIVER, MISSING, browser
 
@@ -62,6 +62,60 @@ def numbers() -> str:
 def classes() -> str:
     names = ["Siamese cat", f"{LONG}, {LONG}", "hamster & co"]
     return page(names, [[0.1, 0.6, 0.3], [0.2, 0.7, 0.1], [0.5, 0.3, 0.2]], [0, 1, 2])
+
+
+def contender(name: str, behind: tuple[float, float, float]) -> dict[str, Any]:
+    return {"name": name, "behind": dict(zip(("value", "low", "high"), behind, strict=True))}
+
+
+@pytest.mark.parametrize(
+    ("losses", "others", "said"),
+    [
+        (
+            {"network": 0.61, "linear": 0.64, "boosted trees": 0.7},
+            [contender("linear", (-0.06, -0.1, -0.02))],
+            "The bundle holds the network, which was best on the validation rows (log loss 0.610 against 0.640 of "
+            "linear); on the test rows, linear is better.",
+        ),
+        (
+            {"network": 0.61, "linear": 0.64},
+            [contender("boosted trees", (-0.06, -0.1, -0.02))],
+            "The bundle holds the network, which was best on the validation rows (log loss 0.610 against 0.640 of "
+            "linear); on the test rows, boosted trees are better, but cannot be exported.",
+        ),
+        (
+            {"network": 0.61, "linear": 0.64},
+            [contender("linear", (-0.06, -0.1, 0.02))],
+            "The bundle holds the network, which was best on the validation rows (log loss 0.610 against 0.640 of "
+            "linear).",
+        ),
+        ({}, [contender("linear", (-0.06, -0.1, -0.02))], "The bundle holds the network."),
+        ({"network": 0.61}, [contender("constant", (0.1, 0.0, 0.2))], "The bundle holds the network."),
+    ],
+)
+def test_why_the_bundle_holds_a_model(losses: dict[str, float], others: list[Any], said: str) -> None:
+    result = {
+        "exported": {"network": 1.0},
+        "chosen_by": {"metric": "log loss", "losses": losses},
+        "contenders": [contender("network", (0.0, 0.0, 0.0)), *others],
+    }
+    assert describe_choice(result) == said
+
+
+def test_why_the_bundle_holds_a_mix() -> None:
+    result = {
+        "exported": {"network": 0.75, "linear": 0.25},
+        "chosen_by": {"metric": "RMSE", "losses": {"network": 1200.0, "linear": 1500.0, "ensemble": 1100.0}},
+        "contenders": [contender("ensemble", (0.0, 0.0, 0.0)), contender("linear", (0.1, 0.0, 0.2))],
+    }
+    assert describe_choice(result) == (
+        "The bundle holds a mix of 75 % network and 25 % linear, which was best on the validation rows "
+        "(RMSE 1,100 against 1,200 of the network)."
+    )
+
+
+def test_the_page_says_what_the_bundle_holds(classes: str) -> None:
+    assert "<p>The bundle holds the network.</p>" in classes
 
 
 def cells(text: str) -> list[list[str]]:

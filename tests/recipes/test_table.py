@@ -16,6 +16,7 @@ import stoker
 from stoker import clock
 from stoker.errors import StokerError
 from stoker.recipes import Budget, tables
+from stoker.recipes.directory import show
 from tests.recipes.data_files import odd_names, sales
 
 
@@ -124,12 +125,21 @@ def test_all_models_are_there_and_the_verdict_names_the_best(numbers: Done, clas
         assert best["name"] in done.result["verdict"]
 
 
-def test_the_exported_model_comes_first_and_is_what_the_bundle_answers_with(numbers: Done) -> None:
+def test_the_exported_model_comes_first_and_is_what_the_bundle_answers_with(
+    numbers: Done, capsys: pytest.CaptureFixture[str]
+) -> None:
     first = numbers.result["contenders"][0]["name"]
     shares = numbers.result["exported"]
     assert first == (next(iter(shares)) if len(shares) == 1 else "ensemble")
     bundle = json.loads((numbers.run / "bundle" / "bundle.json").read_text())
     assert bundle["lineage"]["model"] == first
+    losses = numbers.result["chosen_by"]["losses"]
+    assert set(losses) >= {"network", "linear", "boosted trees", first}
+    assert losses[first] <= min(losses.values())
+    said = "which was best on the validation rows (RMSE "
+    show(numbers.result)
+    assert said in capsys.readouterr().out
+    assert said in (numbers.run / "report.html").read_text()
 
 
 @pytest.mark.slow

@@ -376,7 +376,7 @@ def test_the_plan_and_the_pace_are_shown(capsys: pytest.CaptureFixture[str]) -> 
     stoker.fit(dense(), X, Y, 12, epochs=2, callbacks=[CB.TerminateOnNaN()])
     shown = capsys.readouterr().out
     assert shown.startswith(
-        "stoker: data resident, 1 step a call, no XLA "
+        "stoker: data kept on the device, 1 step a call, no XLA "
         "(TerminateOnNaN acts at every batch; 8 steps would not repay compiling with XLA)\nEpoch 1/2\n"
     )
     assert "4/4" in shown

@@ -1,15 +1,19 @@
-"""Columns of categories in which each word is read in only one way: without spaces around it, and in one case."""
+"""Columns of categories in which each word is read in only one way: without spaces around it, and in one case.
+
+Texts that stand for a missing value, such as `N/A`, are all read as the empty word.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from stoker.data.category_words import choose_words, fold_word, tidy_word
+from stoker.data.cells import is_usual_gap
 from stoker.data.ingest import view
 
 # Categories with more values than this are names or codes: they only lose the spaces around them.
@@ -31,9 +35,12 @@ class TidyCategories:
 
     Args:
         usual: by column, the most common way to write each ordinary word; later words are added.
+        label: the column whose cells name classes; `None` and `unknown` may be such names.
     """
 
-    def __init__(self, usual: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(self, usual: Mapping[str, Mapping[str, str]], label: str | None = None) -> None:
+        self._label = label
+        self._blank: Counter[str] = Counter()
         self._usual = {name: dict(words) for name, words in usual.items()}
         self._merged: dict[str, dict[str, str]] = {}
         self._trimmed: Counter[str] = Counter()
@@ -47,6 +54,10 @@ class TidyCategories:
             if text is not None and (folded := fold_word(text.strip())) is not None:
                 usual.setdefault(folded, text.strip())
         tidy = [text if text is None else tidy_word(text, usual) for text in texts]
+        if name != self._label:
+            gaps = [text is not None and is_usual_gap(text) for text in texts]
+            self._blank[name] += _count_cells(encoded, gaps)
+            tidy = ["" if gap else word for gap, word in zip(gaps, tidy, strict=True)]
         if tidy == texts:
             return values
         self._count(name, encoded, texts, tidy)
@@ -54,16 +65,26 @@ class TidyCategories:
         return pa.DictionaryArray.from_arrays(found.indices.take(encoded.indices), found.dictionary)
 
     def _count(self, name: str, encoded: pa.Array, texts: list[str | None], tidy: list[str | None]) -> None:
-        trimmed = np.array([text is not None and text != text.strip() for text in texts] + [False])
-        self._trimmed[name] += int(trimmed[view(encoded.indices.cast(pa.int32()), len(texts))].sum())
+        spaced = [
+            bool(word) and text is not None and text != text.strip()
+            for text, word in zip(texts, tidy, strict=True)
+        ]
+        self._trimmed[name] += _count_cells(encoded, spaced)
         merged = self._merged.setdefault(name, {})
         for text, word in zip(texts, tidy, strict=True):
-            if text is not None and word is not None and text.strip() != word:
+            if text is not None and word and text.strip() != word:
                 merged[text.strip()] = word
 
     def found(self) -> dict[str, Any]:
-        """Return as JSON, by column, which words were read as others, and how many cells had spaces around them."""
+        """Return as JSON, by column: words read as others, and how many cells had spaces around them or are missing."""
         return {
             "merged": {name: list(map(list, words.items())) for name, words in self._merged.items() if words},
             "trimmed": {name: count for name, count in self._trimmed.items() if count},
+            "blank": {name: count for name, count in self._blank.items() if count},
         }
+
+
+def _count_cells(encoded: pa.Array, texts: Sequence[bool]) -> int:
+    """Return how many cells hold one of the chosen texts of the dictionary."""
+    chosen = np.array([*texts, False])
+    return int(chosen[view(encoded.indices.cast(pa.int32()), len(texts))].sum())

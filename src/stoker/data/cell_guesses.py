@@ -11,9 +11,9 @@ from stoker.data.cell_times import read_time
 from stoker.data.cells import (
     CURRENCIES,
     TIME,
-    USUAL_GAPS,
     CellReading,
     WrittenNumber,
+    is_usual_gap,
     number_form,
     split_number,
     unit_of,
@@ -59,11 +59,7 @@ def guess_reading(
         asked: the kind that the caller gave, which is then not guessed.
         decimal_comma: whether numbers in other columns of this file have a decimal comma.
     """
-    filled = {
-        text: count
-        for text, count in counts.items()
-        if text not in gaps and text.strip().lower() not in USUAL_GAPS
-    }
+    filled = {text: count for text, count in counts.items() if text not in gaps and not is_usual_gap(text)}
     total = sum(filled.values())
     if not filled or asked in ("category", "text"):
         return None

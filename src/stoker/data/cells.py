@@ -121,6 +121,11 @@ class WrittenNumber:
         return _SCALES.get(self.scale, 1.0)
 
 
+def is_usual_gap(text: str) -> bool:
+    """Return whether a text stands for a missing value, whatever its case and the spaces around it."""
+    return text.strip().lower() in USUAL_GAPS
+
+
 def split_number(text: str) -> WrittenNumber | None:
     """Split a cell that is a number with a unit, a currency or thousands signs; None if it is something else."""
     text = _NO_CENTS.sub("", _ROUGHLY.sub("", text.translate(_SIGNS).strip(), 1), 1)
@@ -182,6 +187,7 @@ class CellReading:
         fill: the value for a missing cell, if the model cannot take one.
         trimmed: for a category: whether spaces around its words are ignored.
         words: for a category: ordinary words that are recognised in any case.
+        blank: for a category: whether the usual texts for a missing value, such as `N/A`, are read as an empty word.
     """
 
     kind: str
@@ -196,6 +202,7 @@ class CellReading:
     fill: float | None = None
     trimmed: bool = False
     words: tuple[str, ...] = ()
+    blank: bool = False
 
     @functools.cached_property
     def _chosen(self) -> dict[str, str]:
@@ -203,6 +210,8 @@ class CellReading:
 
     def read_word(self, text: str) -> str:
         """Return the word of a category."""
+        if self.blank and is_usual_gap(text):
+            return ""
         return tidy_word(text, self._chosen) if self.trimmed else text
 
     def read(self, text: str) -> CellValue:
@@ -211,7 +220,7 @@ class CellReading:
         Raises:
             BadCellError: the cell cannot be read, and is not missing.
         """
-        if text in self.gaps or text.strip().lower() in USUAL_GAPS:
+        if text in self.gaps or is_usual_gap(text):
             return None
         if self.kind == "truth":
             value: CellValue = _TRUTHS.get(text.strip().lower())

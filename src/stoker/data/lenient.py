@@ -28,7 +28,7 @@ from stoker.data.misfits import KIND_WORDS
 from stoker.errors import ArgumentError
 
 # Part of the cache's key: raise the number when the same cells are read differently than before.
-LENIENT = "lenient 5"
+LENIENT = "lenient 6"
 # How many rows' texts are examined, and how many unreadable cells a report shows.
 _SAMPLE_ROWS, _SHOWN = 20_000, 3
 # Texts with at least this many words that hardly repeat are free text.
@@ -65,7 +65,7 @@ class LenientTable:
         self._bad: Counter[str] = Counter()
         self._filled: Counter[str] = Counter()
         self._shown: dict[str, list[list[Any]]] = {}
-        self._tidy = TidyCategories(self._usual)
+        self._tidy = TidyCategories(self._usual, self._label)
         self._rows = self._kept = self._unlabelled = 0
 
     def fingerprint(self) -> list[Any] | None:

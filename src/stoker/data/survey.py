@@ -148,8 +148,12 @@ def _survey_column(store: Store, columns: list[Column], column: Column) -> Surve
     if column.kind == "category":
         counts = np.bincount(values + 1, minlength=1)[1:]
         words = store.meta["values"].get(column.name, [])
-        order = sorted(range(len(words)), key=lambda code: (-counts[code], words[code]))
-        return {**about, "different": len(words), "top": [[words[i], int(counts[i])] for i in order[:TOP]]}
+        # The empty word stands for a missing value.
+        about["missing"] += sum(int(counts[code]) for code, word in enumerate(words) if not word)
+        order = sorted(
+            (code for code, word in enumerate(words) if word), key=lambda code: (-counts[code], words[code])
+        )
+        return {**about, "different": len(order), "top": [[words[i], int(counts[i])] for i in order[:TOP]]}
     return {**about, "values": spread(values)}
 
 

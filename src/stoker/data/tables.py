@@ -205,7 +205,12 @@ class Table:
                 if len(words) <= _MOST_WORDS
                 else sorted({new for _, new in found["merged"].get(column.name, ())})
             )
-            reading = replace(reading, trimmed=True, words=tuple(choose_words(sorted(listed)).values()))
+            reading = replace(
+                reading,
+                trimmed=True,
+                words=tuple(choose_words(sorted(listed)).values()),
+                blank=column.name != self._options.label,
+            )
         # Rows that were left out may have anything in their cells.
         tolerant = column.name in found.get("bad", ()) or bool(found.get("uneven"))
         return replace(reading, gaps=check_missing(self._options.missing), tolerant=tolerant)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
@@ -37,6 +38,30 @@ def choose_weights(
     alone = min(({name: 1.0} for name in predictions), key=loss)
     together = min(_list_mixes(list(predictions)), key=loss, default=alone)
     return together if loss(together) < _WORTH * loss(alone) else alone
+
+
+def measure_losses(
+    labels: Array,
+    predictions: Mapping[str, Array],
+    shares: Mapping[str, float],
+    *,
+    classes: int = 0,
+    balanced: bool = False,
+) -> dict[str, float]:
+    """Return what a choice rests on: the losses of all models and, if a mix was chosen, its own, by name.
+
+    For numbers, the losses are roots of mean squared errors, in the units of the labels.
+    """
+    answers = dict(predictions)
+    if len(shares) > 1:
+        answers[ENSEMBLE] = np.asarray(
+            sum(share * np.asarray(predictions[name], float) for name, share in shares.items())
+        )
+    losses = {
+        name: mean_loss(labels, np.asarray(one), classes=classes, balanced=balanced)
+        for name, one in answers.items()
+    }
+    return losses if classes else {name: math.sqrt(loss) for name, loss in losses.items()}
 
 
 def mean_loss(labels: Array, answers: Array, *, classes: int, balanced: bool) -> float:

@@ -86,7 +86,9 @@ def report_odd_classes(labels: Array, names: Sequence[ClassName] | None) -> None
     values, counts = np.unique(labels, return_counts=True)
     shown = [_name_class(value, names) for value in values]
     _report_few([(name, int(count)) for name, count in zip(shown, counts, strict=True) if count < _FEW])
-    _report_alike([name for name in shown if isinstance(name, str)])
+    words = [name for name in shown if isinstance(name, str)]
+    _report_alike(words)
+    _report_initials(words)
 
 
 def _name_class(value: np.generic, names: Sequence[ClassName] | None) -> ClassName:
@@ -106,6 +108,20 @@ def _report_few(few: list[tuple[ClassName, int]]) -> None:
             f"stoker: class {name!r} has {quantity(count, 'row')}{more}: collect more, merge classes, or leave those "
             "rows out"
         )
+
+
+def _report_initials(names: list[str]) -> None:
+    """Print which classes are the first letters of others, such as `N` beside `No`."""
+    words: dict[str, list[str]] = {}
+    for name in names:
+        if len(word := name.strip()) > 1 and word.isalpha():
+            words.setdefault(word[0].casefold(), []).append(name)
+    letters = [name for name in names if len(name.strip()) == 1 and name.strip().isalpha()]
+    pairs = [(one, words.get(one.strip().casefold(), [])) for one in letters]
+    # Grades from A to F are no initials, though one of the classes may be called Absent.
+    if pairs and all(len(whole) == 1 for _, whole in pairs):
+        alike = ", ".join(f"{one!r} and {whole[0]!r}" for one, whole in pairs)
+        say(f"stoker: classes {alike} look like the same class: spell them alike if they are one")
 
 
 def _report_alike(names: list[str]) -> None:

@@ -34,9 +34,18 @@ from stoker.recipes.data_checks import count_classes
 from stoker.recipes.ejecting import Settings
 from stoker.recipes.progress import Trained, say
 from stoker.recipes.reading import describe_reading
-from stoker.recipes.report import describe_model, find_worst, list_doubts, report
+from stoker.recipes.report import describe_choice, find_worst, list_doubts, report
 from stoker.recipes.rows import Inputs, Rows, count_repeated, example_rows
-from stoker.recipes.scores import Contender, Result, Score, contest, importance, name_contender, verdict
+from stoker.recipes.scores import (
+    Contender,
+    Result,
+    Score,
+    contest,
+    importance,
+    name_contender,
+    name_loss,
+    verdict,
+)
 from stoker.recipes.winner import NETWORK, Winner, WinnerChoice
 from stoker.serve.export import child
 from stoker.tf_internals.types import Dataset
@@ -170,6 +179,10 @@ class Run:
             "settings": dataclasses.asdict(self.settings),
             "network": None if best is None else best.name,
             "exported": winner.shares,
+            "chosen_by": {
+                "metric": name_loss(bool(classes), balanced),
+                "losses": dict(winner.losses),
+            },
             "learned_from_all_rows": final is not winner,
             "networks": {
                 one.name: {"loss": one.loss, "epochs": len(one.curves), "curves": one.curves} for one in tried
@@ -294,7 +307,7 @@ def show(result: Result) -> None:
         say(f"  {line}")
     say("")
     say(f"  {result['verdict'][0].upper()}{result['verdict'][1:]}.")
-    say(f"  The bundle holds {describe_model(result)}.")
+    say(f"  {describe_choice(result)}")
     for doubt in list_doubts(result):
         say(f"  {doubt}")
     say(f"  bundle: {result['bundle']}   report: {result['report']}")

@@ -92,12 +92,13 @@ def _describe(feature: Feature, rows: int, found: Mapping[str, Any], of: str) ->
     elif how:
         read = how
     if feature.kind == "category":
-        different = len(feature.vocabulary or ()) - 1
+        different = sum(word != "" for word in (feature.vocabulary or ())[1:])
         read = f"category, {quantity(different, 'value')}{f' in the {of}' if of else ''}"
         if different > max(_MANY_VALUES, _MANY_FOR_ROWS * rows) and not note:
             note = f"many values for {rows:,} rows"
     # Counted while the file was read, before rows were divided.
-    missing = f"{feature.missing:,} missing{' in all rows' if of else ''}" if feature.missing else ""
+    gaps = feature.missing + found.get("blank", {}).get(feature.name, 0)
+    missing = f"{gaps:,} missing{' in all rows' if of else ''}" if gaps else ""
     return {
         "column": feature.name,
         "read": read,

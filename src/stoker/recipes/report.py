@@ -21,7 +21,7 @@ from stoker.recipes import drawing
 from stoker.recipes.drawing import escape
 from stoker.recipes.reading import TableReading
 from stoker.recipes.rows import Rows
-from stoker.recipes.scores import Result, Score, name_contender
+from stoker.recipes.scores import Result, Score, format_score, name_contender
 from stoker.serve.signature import UNITS
 
 # One value of an array: bytes or a number.
@@ -54,6 +54,7 @@ def report(
     parts = [
         f'<header class="brand"><b>Stoker</b><span class="program">{escape(data)}</span></header>',
         f"<h1><strong>{escape(verdict[0].upper() + verdict[1:])}.</strong></h1>",
+        f"<p>{escape(describe_choice(result))}</p>",
         _chips(result),
         _section("Against the baselines", _contenders(result)),
         _section("Learning curves", _curves(result)),
@@ -121,6 +122,27 @@ def describe_model(result: Result) -> str:
         return name_contender(next(iter(shares)))
     parts = [f"{share * 100:.0f} % {name}" for name, share in shares.items()]
     return f"a mix of {', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def describe_choice(result: Result) -> str:
+    """Say in a sentence what the bundle holds and why; the test rows, which the verdict is about, decide nothing."""
+    held = f"The bundle holds {describe_model(result)}"
+    chosen = result.get("chosen_by") or {"losses": {}}
+    losses, first = chosen["losses"], result["contenders"][0]["name"]
+    others = {name: loss for name, loss in losses.items() if name != first}
+    if first not in losses or not others:
+        return f"{held}."
+    second = min(others, key=lambda name: others[name])
+    figures = (
+        f"{format_score(losses[first])} against {format_score(others[second])} of {name_contender(second)}"
+    )
+    held += f", which was best on the validation rows ({chosen['metric']} {figures})"
+    best = min(result["contenders"][1:], key=lambda one: float(one["behind"]["value"]))
+    if Score.of(best["behind"]).high < 0:
+        verb = "are" if best["name"].endswith("s") else "is"
+        export = "" if best["name"] in losses else ", but cannot be exported"
+        held += f"; on the test rows, {name_contender(best['name'])} {verb} better{export}"
+    return f"{held}."
 
 
 def list_doubts(result: Result) -> list[str]:

@@ -127,6 +127,13 @@ def verdict(contenders: list[Contender]) -> str:
     return f"{own} and {other} are tied: {metric} {ours} and {theirs}, within the noise"
 
 
+def name_loss(classes: bool, balanced: bool) -> str:
+    """Name the loss by which the exported model is chosen."""
+    if not classes:
+        return "RMSE"
+    return "balanced log loss" if balanced else "log loss"
+
+
 def _conjugate_win(contender: Contender) -> str:
     return "win" if contender.name.endswith("s") else "wins"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import keras
@@ -12,7 +12,7 @@ import numpy as np
 import stoker
 from stoker.data.array_types import Array
 from stoker.errors import ArgumentError, StokerError
-from stoker.recipes.choosing import ENSEMBLE, choose_weights
+from stoker.recipes.choosing import ENSEMBLE, choose_weights, measure_losses
 from stoker.recipes.rows import Inputs, Rows
 from stoker.tf_internals.types import Dataset, Model, Nest
 
@@ -33,12 +33,14 @@ class Winner:
         model: the model; it takes the network's inputs if it is the network alone, otherwise raw rows.
         features: what the export needs to know about the inputs.
         predict: returns the answers for raw rows: probabilities of the classes, or numbers.
+        losses: what the choice rests on: the losses on the validation rows, by name; empty if there was no choice.
     """
 
     shares: dict[str, float]
     model: Model
     features: Dataset
     predict: Callable[[Inputs], Array]
+    losses: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -104,9 +106,10 @@ class WinnerChoice:
             return self._make({NETWORK: 1.0})
         answers = {} if self.network is None else {NETWORK: self._ask_network(validation.inputs)}
         answers |= {one.name: one.validation for one in self.rivals if one.validation is not None}
-        return self._make(
-            choose_weights(validation.labels, answers, classes=self.classes, balanced=self.balanced)
-        )
+        labels, classes, balanced = validation.labels, self.classes, self.balanced
+        shares = choose_weights(labels, answers, classes=classes, balanced=balanced)
+        losses = measure_losses(labels, answers, shares, classes=classes, balanced=balanced)
+        return replace(self._make(shares), losses=losses)
 
     def train_winner(self, winner: Winner, rows: Rows) -> Winner:
         """Return the same choice, with members that have learned from these rows."""

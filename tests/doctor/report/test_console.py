@@ -85,9 +85,18 @@ def test_the_price_stays_on_the_line_of_a_file_far_away() -> None:
     far = "/home/somebody/projects/experiments/reinforcement/agents/actor_critic/learner.py"
     for width, place in ((90, "…/actor_critic/learner.py:42 in train"), (80, "…/actor_critic/learner.py:42")):
         text = drawn(sample_record(findings=[sample_finding(file=far)]), width)
-        assert f"sync-in-loop  {place}  3.1x (2.6-3.5) without it" in text
-    text = drawn(sample_record(findings=[sample_finding(file=far)]), 60)
-    assert "sync-in-loop  learner.py:42  3.1x (2.6-3.5) without it" in text
+        assert f"sync-in-loop  {place}  3.1x faster (2.6-3.5) without it" in text
+    # What does not fit at all is said in fewer words.
+    lines = drawn(sample_record(findings=[sample_finding(file=far)]), 60).splitlines()
+    assert " 1  sync-in-loop  learner.py:42  3.1x faster (2.6-3.5)" in [line.rstrip() for line in lines]
+
+
+def test_a_long_name_and_its_price_fit_eighty_columns() -> None:
+    long = sample_finding(
+        kind="map-without-parallel-calls", file="train.py", what_if=WhatIf(2.8, 1.4, 4.5, basis="modelled")
+    )
+    lines = [line.rstrip() for line in drawn(sample_record(findings=[long]), 80).splitlines()]
+    assert " 1  map-without-parallel-calls  train.py:42  2.8x faster (1.4-4.5), modelled" in lines
 
 
 def test_what_a_finding_knows_is_said() -> None:
@@ -153,8 +162,8 @@ def test_many_findings_are_cut() -> None:
 
 def test_prices_and_what_to_repair_first() -> None:
     text = words(sample_simulated_record())
-    assert "sync-in-loop train.py:42 in train 3.1x (2.6-3.5) without it" in text
-    assert "All repaired: 3.1x (2.6-3.5) first sync-in-loop train.py:42 (3.1x)" in text
+    assert "sync-in-loop train.py:42 in train 3.1x faster (2.6-3.5) without it" in text
+    assert "All repaired: 3.1x faster (2.6-3.5) first sync-in-loop train.py:42 (3.1x)" in text
 
 
 def test_a_repair_that_adds_nothing_any_more_is_not_told() -> None:
@@ -165,7 +174,7 @@ def test_a_repair_that_adds_nothing_any_more_is_not_told() -> None:
     what_if = {"all": {"speedup": 2.01, "low": 1.9, "high": 2.2}, "order": order, "assumptions": []}
     text = words(sample_simulated_record(what_if=what_if))
     assert (
-        "All repaired: 2.0x (1.9-2.2) first sync-in-loop train.py:42 (2.0x) (modelled, for steps after"
+        "All repaired: 2.0x faster (1.9-2.2) first sync-in-loop train.py:42 (2.0x) (modelled, for steps after"
         in text
     )
     order[1]["together"] = 3.0

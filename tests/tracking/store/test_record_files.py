@@ -31,6 +31,17 @@ def test_a_damaged_record_is_one_clear_line(tmp_path: Path, content: str) -> Non
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("content", ["{}", "[1]", '{"schema": "http://json-schema.org"}'])
+def test_a_file_that_is_no_record_is_not_called_new(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(content)
+    with pytest.raises(RecordError, match=r"x\.json is not a record of Stoker: `stoker runs` lists"):
+        record_files.read(path)
+    path.write_text('{"schema": 99}')
+    with pytest.raises(RecordError, match="has schema 99, this Stoker reads 1: update Stoker"):
+        record_files.read(path)
+
+
 def test_unknown_fields_are_ignored(tmp_path: Path) -> None:
     data = sample_record().to_json() | {"invented_later": 1}
     path = tmp_path / "new.json"

@@ -144,7 +144,7 @@ def test_rows_of_a_table_are_normalised_and_updated_with_the_bits_of_keras(unbui
     usual, learner = of_rows(unbuilt), of_rows(unbuilt)
     usual.fit(x[:, 0, 0], y, batch_size=10, epochs=3, shuffle=False, verbose=0)
     plan = stoker.fit(learner, x[:, 0, 0], y, batch_size=10, epochs=3, shuffle=False, verbose=0).plan
-    assert ("is fused" in plan.line()) == unbuilt
+    assert ("in one kernel" in plan.line()) == unbuilt
     for one, other in zip(usual.weights, learner.weights, strict=True):
         np.testing.assert_array_equal(one, other, err_msg=one.path)
     # Once it is built, the plan knows.
@@ -155,10 +155,10 @@ def test_images_are_found_out_when_the_model_is_built() -> None:
     learner = Stack(keras.layers.BatchNormalization(), keras.layers.Flatten(), keras.layers.Dense(3))
     learner.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     plan = stoker.fit(learner, *images(), verbose=0).plan
-    assert "fused if it turns out to be of images" in plan.line()
+    assert "in one kernel if it turns out to be of images" in plan.line()
     assert (kernels(learner), operations(learner, "ResourceApplyAdam")) == (1, 4)
     again = stoker.fit(learner, *images(), verbose=0).plan
-    assert {"batch normalisation is fused", "the update is fused"} <= set(again.reasons)
+    assert {"batch normalisation runs in one kernel", "the update runs in one kernel"} <= set(again.reasons)
 
 
 def test_the_layers_are_left_as_they_were() -> None:
@@ -170,7 +170,7 @@ def test_the_layers_are_left_as_they_were() -> None:
 def test_the_plan_says_so() -> None:
     plan = stoker.fit(network(), *images(), epochs=1, verbose=0).plan
     assert plan.fused
-    assert "batch normalisation is fused" in plan.line()
+    assert "batch normalisation runs in one kernel" in plan.line()
     assert not stoker.fit(network(), *images(), epochs=1, plan="unfused", verbose=0).plan.fused
     assert not normalizes_images(keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]))
 
@@ -187,7 +187,7 @@ def test_replicas_go_on_without_what_one_had() -> None:
     several.replicated = True
     plan = decide.choose_fusing(several, stoker.Plan(fused=True))
     assert not plan.fused
-    assert plan.reasons == ("nothing is fused under a strategy",)
+    assert plan.reasons == ("no fused kernels under a strategy",)
 
 
 def test_a_run_goes_on_as_it_began(tmp_path: Any) -> None:

@@ -35,7 +35,7 @@ def test_the_best_and_the_median_must_agree(none: list[float], loop: list[float]
 def test_what_is_saved_must_repay_compiling() -> None:
     assert choose_by_times([2e-4] * 3, [1e-4] * 3, 10_000, COMPILE_S) == (
         "none",
-        "XLA is 2.0x as fast, which saves less than compiling takes",
+        "XLA is 2.0x as fast here, which saves less than compiling takes",
     )
 
 

@@ -146,6 +146,9 @@ def _read_target(args: argparse.Namespace) -> Target:
     target = Target(*read_program(args, "stoker launch -n 4 train.py"))
     if not (args.write and SCHEDULERS[args.scheduler].uses_image):
         target.check()
+        # Another Python may know other syntax.
+        if not args.python:
+            target.check_syntax()
     return target
 
 

@@ -80,6 +80,11 @@ def count_site(sites: dict[SiteKey, int], site: SiteKey | None) -> None:
         sites[site] = sites.get(site, 0) + 1
 
 
+def is_own_loop(filename: str) -> bool:
+    """Return whether a file belongs to the loops of Stoker's trainer, which announces its work."""
+    return os.path.realpath(filename).startswith(_OWN_LOOPS)
+
+
 class Sites:
     """Finds the user's line on the stack. Each file is classified only once, for speed."""
 
@@ -104,7 +109,7 @@ class Sites:
             # `<frozen importlib>`, `<string>`, `<__array_function__ internals>`. A typed-in program is the user's.
             return USER if filename.startswith(("<stdin>", "<ipython-input")) else LIBRARY
         path = os.path.realpath(filename)
-        if path.startswith(_OWN_LOOPS):
+        if is_own_loop(path):
             return KERAS_LOOP
         if path.startswith(_REAL_ROOT) or os.path.basename(path).startswith("__autograph_generated_file"):
             return LIBRARY

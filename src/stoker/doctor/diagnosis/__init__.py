@@ -10,6 +10,7 @@
 | record | the whole run as one `Record` |
 | jobs | the records of a job's workers, merged into one |
 | comparison, noise | which of two sides of runs is faster, and whether the noise allows a verdict |
+| other_work | how much of the machine other programs used |
 
 A finding has `seconds` (how long it took) and `lost_s` (how much of that time the run would save without it). For a
 sync the two differ: waiting for useful work is not a loss, but the idle gap of the device after it is. The loss per

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from stoker.doctor.diagnosis.noise import (
     ASSUMED_RUN_NOISE,
@@ -17,19 +18,18 @@ from stoker.doctor.diagnosis.noise import (
     runs_needed,
     t_quantile,
 )
-from stoker.doctor.probes.parts.environment import OTHER_WORK
+from stoker.doctor.diagnosis.other_work import is_busy, measure_other_work
 from stoker.records import Finding, Record
 
 FASTER, SLOWER, UNDECIDED = "faster", "slower", "no difference that can be told from noise"
-# A run that crashed did not do the same work: its speed proves nothing.
+# A run that crashed did not do the same work: its speed says nothing.
 FAILED = "failed"
 # The exit code after Ctrl-C, for a shell and for `subprocess`: the steps until then ran at the program's usual speed.
 _INTERRUPTED = (130, -2)
 # The smallest difference for which Stoker says how many runs it takes to see it.
 _WORTH_SEEING = 0.02
-# How much a run's speed varies with other programs' share of the processors, and from which share we say so.
+# How much a run's speed varies with other programs' share of the processors.
 _NOISE_OF_OTHER_WORK = 0.25
-_BUSY = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def compare(a: Sequence[Record], b: Sequence[Record], noise: float = ASSUMED_RUN
     """
     measure, speed, notes = _measure(a, b)
     logs = [[math.log(speed(record)) for record in side] for side in (a, b)]
-    busy = max(_read_other_work(record) for record in (*a, *b))
-    if busy >= _BUSY:
+    busy = measure_other_work([*a, *b])
+    if is_busy(busy):
         notes.append(
             f"the machine was up to {busy:.0%} busy with other work, so the speed of the run says little"
         )
@@ -146,11 +146,6 @@ def _measure(a: Sequence[Record], b: Sequence[Record]) -> tuple[str, Callable[[R
     return "steps a second", lambda record: record.steps_per_s or 0.0, []
 
 
-def _read_other_work(record: Record) -> float:
-    share = record.environment.get(OTHER_WORK)
-    return float(share) if isinstance(share, (int, float)) else 0.0
-
-
 def _measure_inner_noise(runs: Sequence[Record]) -> tuple[float, int]:
     """Return the noise inside one run (root mean square over the runs), and how many runs have no step times."""
     errors = [mean_error(record.step_times) for record in runs]
@@ -161,6 +156,13 @@ def _measure_inner_noise(runs: Sequence[Record]) -> tuple[float, int]:
 
 def _warnings(a: Sequence[Record], b: Sequence[Record]) -> list[str]:
     found = []
+    # The same program may be in another directory: a copy of the repository from before a change.
+    names = [sorted({PurePath(record.program).name for record in side}) for side in (a, b)]
+    if names[0] != names[1]:
+        found.append(
+            f"the programs differ ({', '.join(names[0])} and {', '.join(names[1])}): "
+            "their speeds compare only if both do the same work"
+        )
     for what, values in (
         ("device", [{record.device.name for record in side} for side in (a, b)]),
         ("TensorFlow", [{record.versions.get("tensorflow", "?") for record in side} for side in (a, b)]),

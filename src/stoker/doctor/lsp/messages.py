@@ -10,13 +10,11 @@ from pygls.workspace import TextDocument
 from stoker.doctor.check.rule import Edit, Fix, Problem, Rule
 from stoker.doctor.fix.edits import apply, parses
 from stoker.doctor.lsp.documents import CheckedText, PricedProblem
-from stoker.doctor.report.line_prices import PriceOfLine
+from stoker.doctor.report.line_prices import PriceOfLine, describe_gain
 from stoker.doctor.stall import find_stall
 
 SOURCE = "stoker"
 FIX_ALL = f"{types.CodeActionKind.SourceFixAll.value}.{SOURCE}"
-# 1.04x would be shown as 1.0x, which is no gain.
-_NOTICEABLE = 1.05
 _SEVERITIES = {
     "error": types.DiagnosticSeverity.Error,
     "warning": types.DiagnosticSeverity.Warning,
@@ -40,8 +38,7 @@ def diagnose(document: TextDocument, found: PricedProblem) -> types.Diagnostic:
 def describe_price(price: PriceOfLine) -> str:
     """Return a price in words: `3.1x faster without it, measured in run 20261115-210754-3fa91c07`."""
     how = "modelled from" if price.basis == "modelled" else "measured in"
-    gain = f"{price.speedup:.1f}x" if price.speedup >= _NOTICEABLE else "hardly"
-    return f"{gain} faster without it, {how} run {price.run_id}"
+    return f"{describe_gain(price.speedup)}, {how} run {price.run_id}"
 
 
 def explain(found: PricedProblem) -> str:

@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.machinery
+import importlib.util
 import os
 import subprocess
 import sys
 import sysconfig
+import warnings
+import zipfile
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -62,6 +65,15 @@ class Target:
         version = _tensorflow_version()
         if version is not None and not TENSORFLOW.includes(version):
             raise UsageError(TENSORFLOW.refusal(version))
+
+    def check_syntax(self) -> None:
+        """Check that the program, if it is a file, is Python source without a syntax error.
+
+        Raises:
+            UsageError: it is not; the message names the line.
+        """
+        if not self.is_module:
+            _check_syntax(Path(self.name))
 
     @property
     def user_root(self) -> str | None:
@@ -154,6 +166,24 @@ def _check_script(target: str) -> None:
         raise UsageError(f"no such file: {target}") from None
     except OSError as error:
         raise UsageError(f"cannot read {target}: {error.strerror}") from None
+
+
+def _check_syntax(path: Path) -> None:
+    if not path.is_file():
+        # A pipe can be read only once.
+        return
+    source = path.read_bytes()
+    if source.startswith(importlib.util.MAGIC_NUMBER) or zipfile.is_zipfile(path):
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(source, str(path), "exec", dont_inherit=True)
+    except SyntaxError as error:
+        place = f"{path}:{error.lineno}" if error.lineno else str(path)
+        raise UsageError(f"{place}: {type(error).__name__}: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{path} is not a Python program: {error}") from None
 
 
 def _check_module(name: str) -> None:

@@ -53,6 +53,8 @@ class Environment(Probe):
             self._facts = environment()
             if self._device.kind == SOFTWARE_GPU:
                 self._facts["device profile"] = self._device.device_name
+            if self._workers > 1:
+                self._facts["workers"] = self._workers
         share = self._other_work.share()
         facts = self._facts if share is None else {**self._facts, OTHER_WORK: share}
         return EnvironmentPart(facts, self._workers)

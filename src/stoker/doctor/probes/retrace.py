@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sized
 from dataclasses import dataclass, field
 
-from stoker.doctor.attach.sites import USER, SiteKey, definition
+from stoker.doctor.attach.sites import USER, SiteKey, definition, is_own_loop
 from stoker.doctor.probes.parts.functions import TracesPart
 from stoker.doctor.probes.probe import Probe
 from stoker.doctor.probes.recorder import PAUSED, TRACE, Recorder
@@ -86,8 +86,9 @@ class Retrace(Probe):
 
     def measure(self, ended: bool) -> TracesPart:
         functions = list(self.functions.values())
-        users = frozenset(f.definition for f in functions if f.definition and self._is_users(f.definition))
-        return TracesPart(functions, users)
+        defined = [f.definition for f in functions if f.definition]
+        users = frozenset(site for site in defined if self._is_users(site))
+        return TracesPart(functions, users, frozenset(site for site in defined if is_own_loop(site[0])))
 
     def _creation(self, original: Callable[..., ConcreteFunction]) -> Callable[..., ConcreteFunction]:
         def create(

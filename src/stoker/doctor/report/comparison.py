@@ -51,19 +51,18 @@ def render(a: Side, b: Side, result: Comparison, found: Changes) -> RenderableTy
 
 
 def sentence(result: Comparison) -> list[HeadlineWords]:
-    """Return the verdict: `B is 25 % faster than A (between +18 % and +33 %): 30.5 against 24.4 steps a second.`"""
+    """Return the verdict: `B is 25 % faster than A (between 18 % and 33 %): 30.5 against 24.4 steps a second.`"""
     speeds = HeadlineWords(f": {_speed(result.speed_b)} against {_speed(result.speed_a)} {result.measure}.")
     if result.verdict == FAILED:
         return _failure(result)
     if result.verdict in (FASTER, SLOWER):
         share = percent(abs(result.change), signed=False)
         twice = result.change >= 1
-        between = f"between {percent(result.low)} and {percent(result.high)}"
         words = f"{share} {'as fast' if twice else result.verdict}"
         return [
             HeadlineWords("B is "),
             HeadlineWords(words, True),
-            HeadlineWords(f" {'as' if twice else 'than'} A ({between})"),
+            HeadlineWords(f" {'as' if twice else 'than'} A ({_between(result)})"),
             speeds,
         ]
     return [
@@ -76,14 +75,25 @@ def sentence(result: Comparison) -> list[HeadlineWords]:
     ]
 
 
+def _between(result: Comparison) -> str:
+    """Return the bounds of a proven difference. The verdict beside them says faster or slower, unless they differ."""
+    ends = (result.low, result.high)
+    if max(ends) <= 0:
+        return f"between {percent(-result.high, signed=False)} and {percent(-result.low, signed=False)}"
+    if min(ends) >= 1 or 0 <= min(ends) <= max(ends) < 1:
+        return f"between {percent(result.low, signed=False)} and {percent(result.high, signed=False)}"
+    return " and ".join([f"between {change_words(result.low, '')}", change_words(result.high, "")])
+
+
 def _failure(result: Comparison) -> list[HeadlineWords]:
-    """Return the verdict on a failed run: `B failed: crashed (exit code 1). ...`"""
+    """Return the verdict on a failed run: `B failed: crashed (exit code 1), so its speed says nothing: ...`"""
     sides = [
-        f"{name} failed: {', '.join(runs)}. " for name, runs in zip("AB", result.failed, strict=True) if runs
+        f"{name} failed: {', '.join(runs)}" for name, runs in zip("AB", result.failed, strict=True) if runs
     ]
+    whose = "its speed says" if len(sides) == 1 else "their speeds say"
     return [
-        HeadlineWords("".join(sides), True),
-        HeadlineWords("Its speed until then proves nothing: fix the run and compare again."),
+        HeadlineWords("; ".join(sides), True),
+        HeadlineWords(f", so {whose} nothing: fix the run and compare again."),
     ]
 
 

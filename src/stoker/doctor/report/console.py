@@ -12,7 +12,7 @@ from rich.text import Text
 
 from stoker.doctor.report.memory import failure_lines, memory_lines, render_memory
 from stoker.doctor.report.terminal import Terminal
-from stoker.doctor.report.whatif import price
+from stoker.doctor.report.whatif import gain
 from stoker.doctor.report.words import (
     MEANINGS,
     MINOR,
@@ -218,7 +218,7 @@ def _short_place(finding: Finding) -> str:
 
 def _describe_all_repairs(all_of_them: WhatIf, order: list[RepairPlace], record: Record) -> Text:
     """Say what all repairs would gain and which to make first, without those that add nothing to the others."""
-    line = Text("All repaired: ", style="bold").append(price(all_of_them), style="bold green")
+    line = Text("All repaired: ", style="bold").append(gain(all_of_them), style="bold green")
     before = 1.0
     steps: list[str] = []
     for place in order[:_MAX_IN_ORDER]:
@@ -254,20 +254,27 @@ def _place(finding: Finding, room: int) -> tuple[str, str]:
     return f"{file}:{finding.line}", where
 
 
+def _cost(finding: Finding, share: float, without: bool = True) -> Text:
+    """Return what a finding costs; `without` also says what the price is a price of, if there is room."""
+    if finding.what_if is not None:
+        cost = Text(f"  {gain(finding.what_if)}{' without it' if without else ''}", style="bold")
+        basis = finding.what_if.basis
+        return cost.append(f", {basis}", style="not bold bright_black") if basis else cost
+    if finding.bytes_saved is not None:
+        return Text(f"  {size(finding.bytes_saved)} of memory", style="bold")
+    return Text(f"  {duration(finding.lost_s)} lost, {share:.1%} of the run")
+
+
 def _finding(number: int, finding: Finding, record: Record, width: int) -> RenderableType:
     share = (finding.lost_s or 0) / record.wall_s if record.wall_s else 0.0
     minor = share < MINOR and finding.bytes_saved is None
-    if finding.what_if is not None:
-        cost = Text(f"  {price(finding.what_if)} without it", style="bold")
-        if finding.what_if.basis:
-            cost.append(f", {finding.what_if.basis}", style="not bold bright_black")
-    elif finding.bytes_saved is not None:
-        cost = Text(f"  {size(finding.bytes_saved)} of memory", style="bold")
-    else:
-        cost = Text(f"  {duration(finding.lost_s)} lost, {share:.1%} of the run")
     head = Text(f"{number:>2}  ")
     head.append(f"{finding.kind}", style="bold" if minor else "bold red")
+    cost = _cost(finding, share)
     place, function = _place(finding, width - len(head) - len(cost))
+    if finding.what_if and len(head) + len(f"  {place}") + len(cost) > width:
+        cost = _cost(finding, share, without=False)
+        place, function = _place(finding, width - len(head) - len(cost))
     head.append(f"  {place}", style="cyan").append(function, style="bright_black").append(cost)
     lines: list[RenderableType] = []
     if finding.source:

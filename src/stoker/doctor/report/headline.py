@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from stoker.doctor.report.words import MINOR, rate
-from stoker.records import Finding, Record, speedup_without
+from stoker.records import Finding, Record, WhatIf, speedup_without
 from stoker.units import duration, times
 
 _UNIT = re.compile(r"(\d) (s|ms|%)(?![a-z])")
@@ -29,14 +29,14 @@ def sentence(record: Record) -> list[HeadlineWords]:
     if not record.accounts:
         return [HeadlineWords("The program ended before anything was measured.")]
     speed = [HeadlineWords(_speed(record), strong=True)]
-    first, speedup = first_to_change(record), find_possible_speedup(record)
-    if first is None or speedup is None or speedup < 1 + MINOR:
+    first, possible = first_to_change(record), find_possible_speedup(record)
+    if first is None or possible is None or possible.speedup < 1 + MINOR:
         return [*speed, HeadlineWords(", and nothing was found that would make it noticeably faster.")]
     place = f"{_shorten_path(first.file)}:{first.line}"
     return [
         *speed,
         HeadlineWords("; it could be "),
-        HeadlineWords(_goal(record, speedup), strong=True),
+        HeadlineWords(_goal(record, possible), strong=True),
         HeadlineWords("; first change "),
         HeadlineWords(place, strong=True),
         HeadlineWords(f": {_lower_first(first.title)}."),
@@ -53,12 +53,20 @@ def first_to_change(record: Record) -> Finding | None:
     return next(worth, None)
 
 
-def find_possible_speedup(record: Record) -> float | None:
+@dataclass(frozen=True)
+class PossibleSpeedup:
+    """How much faster a program could be, with the price that says so; None if only lost seconds do."""
+
+    speedup: float
+    price: WhatIf | None
+
+
+def find_possible_speedup(record: Record) -> PossibleSpeedup | None:
     """Return how much faster the program could be: without all findings, or else without the costliest one."""
     if record.what_if and record.what_if.all:
-        return record.what_if.all.speedup
-    prices = [speedup_without(finding, record) or 1.0 for finding in record.findings]
-    return max(prices, default=None)
+        return PossibleSpeedup(record.what_if.all.speedup, record.what_if.all)
+    possible = [PossibleSpeedup(speedup_without(f, record) or 1.0, f.what_if) for f in record.findings]
+    return max(possible, key=lambda one: one.speedup, default=None)
 
 
 def _speed(record: Record) -> str:
@@ -67,13 +75,15 @@ def _speed(record: Record) -> str:
     return f"{duration(record.wall_s)} in all"
 
 
-def _goal(record: Record, speedup: float) -> str:
+def _goal(record: Record, possible: PossibleSpeedup) -> str:
+    speedup, price = possible.speedup, possible.price
+    factor = times(speedup)
+    if price is not None and times(price.low) != times(price.high):
+        factor += f", between {times(price.low)} and {times(price.high)}"
     # The simulation covers the stepping phase. Without it, only the length of the run is known.
     if record.steps_per_s is not None and record.what_if and record.what_if.all:
-        return f"{rate(record.steps_per_s * speedup)} ({times(speedup)})"
-    return (
-        f"done in {duration(record.wall_s / speedup)} instead of {duration(record.wall_s)} ({times(speedup)})"
-    )
+        return f"{rate(record.steps_per_s * speedup)} ({factor})"
+    return f"done in {duration(record.wall_s / speedup)} instead of {duration(record.wall_s)} ({factor})"
 
 
 def _shorten_path(file: str) -> str:

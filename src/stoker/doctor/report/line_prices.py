@@ -10,6 +10,9 @@ from pathlib import Path
 
 from stoker.doctor.check.rule import Problem
 
+# 1.04x would be shown as 1.0x, which is no gain.
+_NOTICEABLE = 1.05
+
 
 @dataclass(frozen=True)
 class PriceOfLine:
@@ -28,6 +31,12 @@ class PriceOfLine:
     def attach_to(self, problem: Problem) -> Problem:
         """Return the problem with this price."""
         return replace(problem, measured=self.speedup, basis=self.basis)
+
+
+def describe_gain(speedup: float) -> str:
+    """Return a price in words: `3.1x faster without it`."""
+    gain = f"{speedup:.1f}x" if speedup >= _NOTICEABLE else "hardly"
+    return f"{gain} faster without it"
 
 
 class PriceList:

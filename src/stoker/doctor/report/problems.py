@@ -12,6 +12,7 @@ from typing import Any
 
 from stoker.doctor.check.registry import all_rules
 from stoker.doctor.check.rule import Problem
+from stoker.doctor.report.line_prices import describe_gain
 from stoker.doctor.stall import find_stall
 from stoker.version import __version__
 
@@ -36,7 +37,9 @@ def _line(problem: Problem) -> str:
 
 
 def _price(problem: Problem) -> str:
-    return "" if problem.measured is None else f" ({problem.basis or 'measured'}: {problem.measured:.1f}x)"
+    if problem.measured is None:
+        return ""
+    return f" ({describe_gain(problem.measured)}, {problem.basis or 'measured'})"
 
 
 def text(problems: Sequence[Problem]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stoker.doctor.report.whatif import price
+from stoker.doctor.report.whatif import gain
 from stoker.doctor.report.words import rate
 from stoker.records import Finding, Record, TunedStage, TuningRow
 from stoker.units import size
@@ -29,9 +29,9 @@ def text(report: TuningRow) -> str:
 
 
 def prices(record: Record, findings: Sequence[Finding]) -> list[str]:
-    """Say what tuning gains in a run: `In the run 20261115-2107: 2.4x (1.7-4.1) without input-starved train.py:12`."""
+    """Say what tuning gains: `In the run 20261115-2107: 2.4x faster (1.7-4.1) without input-starved train.py:12`."""
     return [
-        f"In the run {record.id}: {price(finding.what_if)} without {finding.kind} {finding.file}:{finding.line}, "
+        f"In the run {record.id}: {gain(finding.what_if)} without {finding.kind} {finding.file}:{finding.line}, "
         f"{finding.what_if.basis}"
         for finding in findings
         if finding.what_if is not None

@@ -17,7 +17,16 @@ def price(what_if: WhatIf | Mapping[str, Any]) -> str:
     """Return a price as `3.1x (2.6-3.5)`."""
     if not isinstance(what_if, WhatIf):
         what_if = WhatIf(what_if["speedup"], what_if["low"], what_if["high"])
-    return f"{times(what_if.speedup)} ({times(what_if.low)[:-1]}-{times(what_if.high)[:-1]})"
+    return f"{times(what_if.speedup)} {_bounds(what_if)}"
+
+
+def gain(what_if: WhatIf) -> str:
+    """Return a price in a sentence, where `3.1x` alone could be read as slower: `3.1x faster (2.6-3.5)`."""
+    return f"{times(what_if.speedup)} faster {_bounds(what_if)}"
+
+
+def _bounds(what_if: WhatIf) -> str:
+    return f"({times(what_if.low)[:-1]}-{times(what_if.high)[:-1]})"
 
 
 def show(answer: Mapping[str, Any]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from stoker.doctor.diagnosis.other_work import is_busy, measure_other_work
 from stoker.records import Finding, Record, TunerGain
-from stoker.units import duration, quantity, size
+from stoker.units import duration, percent, quantity, size
 
 # A finding below this share of the run is listed, but not announced.
 MINOR = 0.02
@@ -24,9 +25,21 @@ MEANINGS = {
 
 
 def list_notes(record: Record) -> list[str]:
-    """Return what the reader must know: the notes of the run and, once each, those of its findings."""
+    """Return what the reader must know: the notes of the run, a busy machine and, once each, notes of findings."""
     of_findings = dict.fromkeys(f.detail["note"] for f in record.findings if "note" in f.detail)
-    return [*record.notes, *of_findings]
+    return [*record.notes, *_describe_other_work(record), *of_findings]
+
+
+def _describe_other_work(record: Record) -> list[str]:
+    """Say how much of the processors other programs used, if it was enough to make the figures doubtful."""
+    share = measure_other_work([record])
+    if not is_busy(share):
+        return []
+    # A worker's peers on the same machine count as other programs.
+    who = "other programs and other workers" if "workers" in record.environment else "other programs"
+    priced = any(finding.what_if for finding in record.findings)
+    worse = "times and prices are less certain than their bounds" if priced else "times are less certain"
+    return [f"{who} used {percent(share)} of the processors: {worse}"]
 
 
 def evidence(finding: Finding) -> str:

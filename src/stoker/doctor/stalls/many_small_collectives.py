@@ -38,6 +38,9 @@ class ManySmallCollectives(Stall):
             count, size = function.collectives, function.collective_bytes
             if count < _FEW or not function.updates_variables or size > count * _SMALL_BYTES:
                 continue
+            # The line that calls `stoker.fit` has no say in what the trainer exchanges.
+            if function.definition in traces.trainers_functions:
+                continue
             site = (
                 function.definition
                 if function.definition in traces.users_functions

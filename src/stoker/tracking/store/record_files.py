@@ -73,7 +73,7 @@ def read(path: Path) -> Record:
     """Read a record.
 
     Raises:
-        RecordError: the record is missing, damaged, or from a newer Stoker.
+        RecordError: the record is missing, damaged, from a newer Stoker, or no record at all.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -82,6 +82,8 @@ def read(path: Path) -> Record:
     except (OSError, ValueError, RecursionError) as error:
         raise RecordError(f"the record {path} cannot be read ({error}): it is damaged; delete it") from None
     schema = data.get("schema") if isinstance(data, dict) else None
+    if not isinstance(schema, int):
+        raise RecordError(f"{path} is not a record of Stoker: `stoker runs` lists what there is")
     if schema != SCHEMA:
         raise RecordError(
             f"the record {path} has schema {schema!r}, this Stoker reads {SCHEMA}: update Stoker"

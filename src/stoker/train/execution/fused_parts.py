@@ -13,14 +13,16 @@ def find_parts(model: Model) -> list[str]:
     """Return the parts of the step that are worth fusing, as reasons for the plan."""
     normalization, update = fused_layers.normalizes_images(model), _fuses_update(model)
     found = [
-        "batch normalisation is fused" if normalization else None,
-        "the mean of embeddings is fused" if update and fused_layers.averages_embeddings(model) else None,
-        "the update is fused" if update else None,
+        "batch normalisation runs in one kernel" if normalization else None,
+        "the mean of embeddings runs in one kernel"
+        if update and fused_layers.averages_embeddings(model)
+        else None,
+        "the update runs in one kernel" if update else None,
     ]
     reasons = [reason for reason in found if reason is not None]
     if not normalization and fused_layers.may_normalize_images(model):
         reasons.append(
-            "batch normalisation is fused if it turns out to be of images, when the model is built"
+            "batch normalisation runs in one kernel if it turns out to be of images, when the model is built"
         )
     return reasons
 

@@ -45,7 +45,7 @@ def choose_fusing(steps: StepLoops, plan: Plan) -> Plan:
     """Choose TensorFlow's kernels or Keras' own ops for parts of the step, by a fixed rule, never by timing."""
     if plan.fused and steps.replicated:
         # As with XLA over the update, a job of another size may have saved this.
-        return plan.because("nothing is fused under a strategy", fused=False)
+        return plan.because("no fused kernels under a strategy", fused=False)
     if plan.fused and not steps.fuses:
         raise ArgumentError("plan: fused=True is for stoker.fit, on one replica")
     if plan.fused is not None:

@@ -10,6 +10,8 @@ from stoker.errors import ArgumentError
 
 FEEDS = ("resident", "streamed")
 JITS = ("loop", "step", "update", "none")
+# How the reasons begin that say what XLA would gain.
+_ABOUT_XLA = "XLA is "
 _SWITCHES = {"fused": ("fused", True), "unfused": ("fused", False), "tuned": ("tuned", True)}
 
 
@@ -61,12 +63,15 @@ class Plan:
             "none": "no XLA",
         }
         count = self.steps_per_call
-        calls = "calls of about 0.3 s" if count is None else f"{count} step{'s' * (count != 1)} a call"
+        calls = "one call about every 0.3 s" if count is None else f"{count} step{'s' * (count != 1)} a call"
         cut = f"batches in {self.parts} parts, " if (self.parts or 1) > 1 else ""
-        why = f" ({'; '.join(self.reasons)})" if self.reasons else ""
-        return (
-            f"data {self.feed or 'undecided'}, {calls}, {cut}{how.get(self.jit or '', 'XLA undecided')}{why}"
+        feed = {"resident": "data kept on the device", "streamed": "data streamed"}.get(
+            self.feed or "", "feed undecided"
         )
+        # What concerns XLA follows its name at once, and so need not repeat it.
+        ordered = sorted(self.reasons, key=lambda reason: not reason.startswith(_ABOUT_XLA))
+        why = "; ".join(reason.removeprefix(_ABOUT_XLA) for reason in ordered)
+        return f"{feed}, {calls}, {cut}{how.get(self.jit or '', 'XLA undecided')}{f' ({why})' if why else ''}"
 
     def to_json(self) -> dict[str, object]:
         return {**asdict(self), "reasons": list(self.reasons), "figures": dict(self.figures)}

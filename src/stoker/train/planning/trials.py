@@ -132,11 +132,11 @@ def choose_by_times(
     gain = min(without / within for without, within in pairs)
     saved_s = min(without - within for without, within in pairs) * total_steps
     if gain < _LEAST_GAIN:
-        return "none", f"XLA is only {gain:.2f}x as fast"
+        return "none", f"XLA is only {gain:.2f}x as fast here"
     # What a run saves must exceed what it pays for compiling.
     if saved_s <= compile_s:
-        return "none", f"XLA is {gain:.1f}x as fast, which saves less than compiling takes"
-    return way, f"XLA is {gain:.1f}x as fast"
+        return "none", f"XLA is {gain:.1f}x as fast here, which saves less than compiling takes"
+    return way, f"XLA is {gain:.1f}x as fast here"
 
 
 def _time_undisturbed(loop: CompiledLoop, steps: int) -> float:

@@ -52,7 +52,7 @@ def sentence(record: Record) -> str:
 
 def test_the_sentence_says_how_fast_what_it_could_be_and_what_to_change() -> None:
     assert sentence(sample_simulated_record()) == (
-        "24.4 steps a second; it could be 75.6 (3.1x); first change train.py:42: "
+        "24.4 steps a second; it could be 75.6 (3.1x, between 2.6x and 3.5x); first change train.py:42: "
         "a tensor is read back to the host in the loop."
     )
 
@@ -233,7 +233,8 @@ def test_the_command_on_damaged_records(
         Path("run.json").write_text(text, encoding="utf-8")
         assert main(["report", "run.json", "--html", "out.html"]) == 2
         said = capsys.readouterr().err
-        assert said.startswith("stoker: the record")
+        no_record = "stoker: run.json is not a record of Stoker"
+        assert said.startswith(no_record if text == "[]" else "stoker: the record")
         assert said.count("\n") == 1
         assert not Path("out.html").exists()
 

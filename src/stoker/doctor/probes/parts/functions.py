@@ -25,6 +25,8 @@ class TracesPart(ProbePart):
     functions: list[TracedFunction] = field(default_factory=list)
     # Definitions in the user's own files.
     users_functions: frozenset[SiteKey] = frozenset()
+    # Definitions in Stoker's trainer.
+    trainers_functions: frozenset[SiteKey] = frozenset()
 
     def sites(self) -> Iterable[SiteKey]:
         return [f.definition for f in self.functions if f.definition]
