@@ -98,6 +98,7 @@ def test_the_last_words_of_a_process_that_aborts_are_shown(tmp_path: Path) -> No
     assert done.stderr == "F0000 00:00:1 1 cpu_feature_guard.cc:1] compiled to use AVX\n"
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_stoker_run_hides_nothing(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import tensorflow as tf\ntf.constant(1) + 1\n")

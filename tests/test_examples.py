@@ -167,6 +167,7 @@ def test_several_stalls(program: Path, tmp_path: Path) -> None:
     assert_twin_is_clean(stalled, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_one_line_changed_trains_the_same(tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLES / "one_line.py"), "--epochs", "1"]

@@ -111,6 +111,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return outcomes
 
 
+@pytest.mark.slow
 def test_nothing_ends_in_a_traceback(found: dict[str, Any]) -> None:
     assert {name: one for name, one in found.items() if one.startswith("raises")} == {}
     assert "Traceback" not in found["stderr"]

@@ -115,6 +115,7 @@ work("second")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_one_level_silences_training_launch_and_serve(tmp_path: Path) -> None:
     done = subprocess.run(

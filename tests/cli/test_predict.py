@@ -47,6 +47,7 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.slow
 def test_a_table_is_answered_in_every_format(
     homes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,6 +142,7 @@ def test_the_scores_are_those_of_the_report(
         assert line in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_folders_of_images_and_of_texts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, shade in (("dark", 10), ("light", 240)):
         (tmp_path / "images" / name).mkdir(parents=True)

@@ -41,6 +41,7 @@ def pipeline(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_it_shows_stages_and_changes(pipeline: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", f"{pipeline}:make_dataset"]) == 0
     text = capsys.readouterr().out

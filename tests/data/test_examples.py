@@ -15,6 +15,7 @@ pytestmark = pytest.mark.tensorflow
 EXAMPLES = sorted((ROOT / "examples" / "data").glob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.stem))
 def test_the_example_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(path), run_name="__main__")

@@ -32,6 +32,7 @@ def find_name(path: Path, name: str) -> str:
     return next(one.name for one in CsvFiles([path], lenient=True).columns() if one.name.strip() == name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(messy_files.MAKERS))
 def test_every_messy_file_is_read_and_each_of_its_rows_answered(name: str, tmp_path: Path) -> None:
     path, made = messy_files.write(name, tmp_path)
@@ -122,6 +123,7 @@ def test_a_column_that_turns_to_words_later_is_a_category(tmp_path: Path) -> Non
     assert "57 % of its cells are numbers, others are not, such as 'w0'" in whole.features.found["how"]["x"]
 
 
+@pytest.mark.slow
 def test_a_unit_that_comes_late_is_still_taken_off(tmp_path: Path) -> None:
     cells = [f"{n}.25" for n in range(200_000)] + [f"{n} kg" for n in range(9)]
     whole = read(lines(tmp_path / "x.csv", "x,y", *(f"{cell},{n}" for n, cell in enumerate(cells))), "y")

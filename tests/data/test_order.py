@@ -85,6 +85,7 @@ def test_passes_have_the_orders_of_their_keys() -> None:
     assert np.array_equal([_ids(dataset) for _ in range(5)], _beginnings(order, _keys(order, 5)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", _SIZES)
 def test_near_seeds_have_unrelated_orders_and_splits(rows: int) -> None:
     """Seeds that count up, and a seed with each of its 64 bits changed: as epochs of one key, and as splits."""

@@ -43,6 +43,7 @@ def test_an_array_without_values(tmp_path: Path) -> None:
     assert tf.function(lambda: store.tensor("none"))().shape == (0, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.tensorflow
 def test_a_tensor_outlives_the_store_and_its_directory(tmp_path: Path) -> None:
     values: Any = np.arange(7, dtype=np.int64)

@@ -52,6 +52,7 @@ def test_the_ledger_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     assert (Path(".stoker") / "runs" / f"{record.id}.json").exists()
 
 
+@pytest.mark.slow
 def test_the_few_ops_of_keras_loop_are_no_finding_beside_its_calls() -> None:
     watch = stoker.Watch(show=False)
     model().fit(X, Y, batch_size=1, epochs=4, verbose=0, callbacks=[watch])
@@ -117,6 +118,7 @@ def test_a_record_that_cannot_be_kept_is_told_and_the_loop_goes_well(
     assert "stoker: could not save the record: cannot write to .stoker/runs" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_findings_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     watch = stoker.Watch()
     model().fit(X, Y, batch_size=8, epochs=3, verbose=0, callbacks=[watch, Reader()])

@@ -409,6 +409,7 @@ def _with_weights(base: str, path: Path) -> None:
     made.save_weights(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "said"),
     [

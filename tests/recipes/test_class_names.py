@@ -33,6 +33,7 @@ def _write(written: str) -> None:
     Path("g.csv").write_text("\n".join(["ph;lead;grade", *rows]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", ["{}", "{}.0", "{},0"])
 def test_whole_numbers_with_gaps_name_classes_without_a_fraction(
     written: str, capsys: pytest.CaptureFixture[str]

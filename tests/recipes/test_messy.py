@@ -28,6 +28,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_STORE", f"sqlite:///{tmp_path}/store.db")
 
 
+@pytest.mark.slow
 def test_a_messy_file_is_trained_and_each_of_its_rows_answered(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -59,6 +59,7 @@ def classes(_where: Path) -> Done:
     return Done(_where, result, "")
 
 
+@pytest.mark.slow
 def test_a_target_of_numbers_is_predicted_in_its_own_units(numbers: Done) -> None:
     network = numbers.result["contenders"][0]
     constant = next(one for one in numbers.result["contenders"] if one["name"] == "constant")
@@ -116,6 +117,7 @@ def test_numbers_that_are_ids_are_left_out_in_any_order(name: str, left_out: boo
     assert tables._explain_useless(name, numbers // 2, "whole") is None
 
 
+@pytest.mark.slow
 def test_all_models_are_there_and_the_verdict_names_the_best(numbers: Done, classes: Done) -> None:
     for done in (numbers, classes):
         first, *others = done.result["contenders"]

@@ -52,6 +52,7 @@ def test_a_text_without_words_has_an_answer(kind: str) -> None:
     np.testing.assert_allclose(np.asarray(model(some[1:2, :0])), answers[1:2], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_images_from_scratch(tmp_path: Path) -> None:
     shapes(tmp_path / "photos")
     result = stoker.recipes.image("photos", epochs=10)

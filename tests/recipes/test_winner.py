@@ -27,6 +27,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
 
 
+@pytest.mark.slow
 def test_texts_are_answered_by_tfidf_or_a_mix_as_by_their_parts(tmp_path: Path) -> None:
     reviews(tmp_path / "reviews")
     settings = text.Settings(data="reviews", run="runs/x", width=4)
@@ -65,6 +66,7 @@ def test_texts_are_answered_by_tfidf_or_a_mix_as_by_their_parts(tmp_path: Path) 
     )
 
 
+@pytest.mark.slow
 def test_images_are_answered_by_a_linear_model_of_their_pixels(tmp_path: Path) -> None:
     shapes(tmp_path / "photos")
     settings = image.Settings(

@@ -100,6 +100,7 @@ def _batches(dataset: Any) -> list[list[bytes]]:
     return [[tf.io.serialize_tensor(one).numpy() for one in batch] for batch in flat]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_gives_the_rows_of_local_files(name: str, bucket: Bucket, tmp_path: Path) -> None:
     write, read = READERS[name]

@@ -7,6 +7,7 @@ import socket
 import sys
 from pathlib import Path
 
+import pytest
 import tensorflow as tf
 
 from stoker.tf_internals import distribution
@@ -79,6 +80,7 @@ def free_ports(count: int) -> list[str]:
     return ports
 
 
+@pytest.mark.slow
 def test_a_worker_of_a_job(tmp_path: Path) -> None:
     """`watch_workers`, `rank_and_count`, `tell_workers`, `hear_worker` and `abort_collectives`."""
     done = run([sys.executable, "-c", _WORKER, *free_ports(1)], tmp_path)
@@ -90,11 +92,13 @@ def test_a_worker_of_a_job(tmp_path: Path) -> None:
     }, done.stderr
 
 
+@pytest.mark.slow
 def test_coordinator_cluster_is_what_the_destructor_stops(tmp_path: Path) -> None:
     done = run([sys.executable, "-c", _COORDINATOR, *free_ports(2)], tmp_path)
     assert json.loads(done.stdout) == [1], done.stderr
 
 
+@pytest.mark.slow
 def test_two_replicas(tmp_path: Path) -> None:
     """`replica_thread` and `replica_specs`."""
     done = run([sys.executable, "-c", _REPLICAS], tmp_path)

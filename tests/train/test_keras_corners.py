@@ -129,6 +129,7 @@ class PerSample(keras.Model):
         return {"losses": keras.ops.max(self(data[0]), axis=1), "b": keras.ops.size(data[1])}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("rows", "plan"), [(44, None), (40, None), (6, None), (44, "streamed"), (44, "step"), (44, "1")]
 )
@@ -208,6 +209,7 @@ def stops_at(hook: str) -> type[keras.callbacks.Callback]:
     return Stops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hook", ["on_train_begin", "on_epoch_begin", "on_train_batch_begin", "on_epoch_end"])
 @pytest.mark.parametrize("per_execution", [1, 4])
 def test_a_wish_to_stop_is_heard_where_keras_hears_it(hook: str, per_execution: int) -> None:

@@ -22,6 +22,7 @@ from tests.train.old_files import runs
 OLD = Path(__file__).parent / "old_files"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", runs.RUNS)
 @pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")
 def test_a_run_goes_on_from_an_old_checkpoint(name: str, tmp_path: Path) -> None:

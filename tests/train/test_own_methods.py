@@ -101,6 +101,7 @@ def compare(make: Callable[[], Any], *args: Any, **options: Any) -> Any:
     return ours, model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [Task, TaskWithCachedValidation])
 @pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")
 def test_a_task_that_prepares_its_data(kind: type) -> None:
@@ -377,6 +378,7 @@ class OwnTrainStep(keras.Sequential):
         return {**super().test_step(data), "constant": 4.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [OwnLoss, OwnComputeMetrics, OwnResults, OwnReset, OwnMetrics, OwnTrainStep],

@@ -28,6 +28,7 @@ def pipeline() -> Any:
     return slices.map(lambda x, y: (x / 2, y)).shuffle(50, seed=2).batch(20)
 
 
+@pytest.mark.slow
 def test_the_losses_are_the_same() -> None:
     plain = stoker.fit(model(), pipeline(), epochs=2, verbose=0)
     tuned = stoker.fit(model(), pipeline(), epochs=2, verbose=0, tune=True)

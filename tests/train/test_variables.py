@@ -167,6 +167,7 @@ def test_asking_draws_no_random_numbers() -> None:
     assert random.getstate() == before
 
 
+@pytest.mark.slow
 def test_copies_are_one_variable_and_parts_are_several() -> None:
     """In a process of its own, since devices are divided before TensorFlow starts."""
     program = """

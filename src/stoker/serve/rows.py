@@ -373,6 +373,8 @@ def _unbox(field: Field, array: Array) -> Array:
     """Convert Python's numbers to NumPy's; None becomes a missing one, which only columns of a table may have."""
     for one in array.ravel():
         if one is None and not field.kind:
+            if _advice(field):
+                raise _misfit(field, one)
             raise RowError(
                 f"{field.name!r}: expected {field.dtype}, got null (None): the model has no rule for missing values"
             )

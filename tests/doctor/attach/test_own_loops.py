@@ -104,6 +104,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
     session.detach()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_run_leaves_nothing_of_ours_on_the_books(verb: str, session: Session) -> None:
     use(verb)

@@ -115,6 +115,7 @@ def test_an_eager_step_is_timed_as_a_graph_and_the_program_notices_nothing(
     assert measured.record["notes"] == []
 
 
+@pytest.mark.slow
 def test_without_experiments_the_price_is_modelled_and_nothing_is_said(tmp_path: Path) -> None:
     write_program(tmp_path, EAGER)
     measured = run_experiments(tmp_path, "--experiments", "off")
@@ -124,6 +125,7 @@ def test_without_experiments_the_price_is_modelled_and_nothing_is_said(tmp_path:
     assert "timing the repairs" not in measured.stderr
 
 
+@pytest.mark.slow
 def test_a_program_that_crashes_is_left_alone(tmp_path: Path) -> None:
     write_program(tmp_path, EAGER + "raise RuntimeError('boom')")
     plain, measured = run_plain(tmp_path, "train.py"), run_experiments(tmp_path)
@@ -227,6 +229,7 @@ for step in range(500):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "steps"), [(TINY, 3000), (SIMULATION, 500)], ids=["calls", "updates"])
 def test_a_loop_of_small_steps_is_launch_bound_and_its_repair_is_timed(
     tmp_path: Path, program: str, steps: int
@@ -248,6 +251,7 @@ trials.TRIALS["function-as-graph"] = trials.TRIALS["line-as-graph"] = break_down
 """
 
 
+@pytest.mark.slow
 def test_a_fault_in_an_experiment_is_a_word_and_no_more(tmp_path: Path, plain_eager: Outcome) -> None:
     write_program(tmp_path, EAGER + BROKEN)
     measured = run_experiments(tmp_path)
@@ -272,6 +276,7 @@ laboratory._time = wait_for_signal
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_skips_experiments_and_the_program_ends_as_it_did(tmp_path: Path) -> None:
     write_program(tmp_path, EAGER + WAITING + "sys.exit(4)\n")
     process = subprocess.Popen(

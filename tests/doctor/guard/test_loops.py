@@ -41,12 +41,14 @@ EXPECTED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", EXPECTED)
 def test_a_loop_on_two_software_gpus(loop: str, on_software_gpu: Facts) -> None:
     seen = on_software_gpu("loops", "gpu")[loop]
     assert {name: seen[name] for name in EXPECTED[loop]} == EXPECTED[loop]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", EXPECTED)
 def test_a_loop_on_the_cpu(loop: str, on_cpu: Facts) -> None:
     seen = on_cpu("loops", "cpu")[loop]

@@ -72,6 +72,7 @@ def test_a_second_run_counts_the_same(tmp_path: Path) -> None:
     assert counts(first) == counts(second)
 
 
+@pytest.mark.slow
 def test_two_devices_with_their_memory(tmp_path: Path) -> None:
     outcome = on_device(tmp_path, "software-gpu:2", "--device-memory", "256MiB")
     assert outcome.stdout == "2\n"
@@ -93,6 +94,7 @@ def test_a_profile_of_the_users_own(tmp_path: Path) -> None:
     assert slow["tables"]["devices"][0]["host_wait_s"] > usual["tables"]["devices"][0]["host_wait_s"]
 
 
+@pytest.mark.slow
 def test_steps_are_counted_when_the_device_has_done_them(tmp_path: Path) -> None:
     """The host is 60 steps ahead when the loop ends, and the program ends without reading anything."""
     (tmp_path / "pyproject.toml").write_text(

@@ -118,6 +118,7 @@ def test_same_bits_same_stdout_same_exit_code(tmp_path: Path, program: str) -> N
     assert measured.record["notes"] == []
 
 
+@pytest.mark.slow
 def test_a_crash_looks_the_same(tmp_path: Path) -> None:
     write_program(tmp_path, CRASH)
     plain, measured = run_plain(tmp_path, "train.py"), run_stoker(tmp_path, "train.py")
@@ -127,6 +128,7 @@ def test_a_crash_looks_the_same(tmp_path: Path) -> None:
     assert "exit code 1" in " ".join(measured.stderr.split())
 
 
+@pytest.mark.slow
 def test_a_module_runs_as_a_module(tmp_path: Path) -> None:
     package = tmp_path / "package"
     package.mkdir()
@@ -170,6 +172,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_processes_threads_and_exit_handlers(tmp_path: Path) -> None:
     write_program(tmp_path, PROCESSES)
     plain, measured = run_plain(tmp_path, "train.py"), run_stoker(tmp_path, "train.py")
@@ -247,6 +250,7 @@ def test_a_signal_ends_it_the_same_way_and_the_ledger_is_kept(tmp_path: Path, se
         assert [one["kind"] for one in reader.findings(row.id)] == [one["kind"] for one in record["findings"]]
 
 
+@pytest.mark.slow
 def test_after_kill_9_the_last_save_is_there(tmp_path: Path) -> None:
     assert interrupted(tmp_path, "-m", "stoker", "run", sent=signal.SIGKILL).code == -signal.SIGKILL
     record = last_record(tmp_path)
@@ -328,6 +332,7 @@ print(len(list(pathlib.Path("logs").rglob("*.xplane.pb"))))
 """
 
 
+@pytest.mark.slow
 def test_the_programs_own_profile_is_written(tmp_path: Path) -> None:
     write_program(tmp_path, OWN_PROFILER)
     measured = run_stoker(tmp_path, "train.py")

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -116,6 +117,7 @@ def allowed(price: WhatIf, share: float) -> float:
     return 1 / left if left > 0 else float("inf")
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(records())
 def test_no_price_is_above_what_the_ledger_can_carry(record: Record) -> None:

@@ -72,6 +72,7 @@ def assert_small(record: dict[str, Any]) -> None:
             ends.append(end)
 
 
+@pytest.mark.slow
 def test_a_callback_of_known_length(tmp_path: Path) -> None:
     write_program(tmp_path, SLEEPY)
     outcome = run_stoker(tmp_path, "train.py")

@@ -40,6 +40,7 @@ def test_an_unchanged_run_replays_to_what_it_took(path: Path) -> None:
     assert run.unexplained < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name.partition(".")[0])
 def test_no_price_is_above_what_the_finding_holds_and_frees(path: Path) -> None:
     record = read(path)
@@ -67,6 +68,7 @@ def price(name: str, kind: str) -> list[float]:
     return [f.what_if.speedup for f in done.findings if f.kind == kind and f.what_if]
 
 
+@pytest.mark.slow
 def test_prices_that_were_impossible_or_missing() -> None:
     # Two lines of 45 % each were promised 40x each.
     assert price("predict_price", "predict-in-loop") == pytest.approx([2.2, 2.2], rel=0.15)

@@ -145,6 +145,7 @@ class Pausing(keras.callbacks.Callback):
             self.session.recorder.is_due = True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("several", [1, 4])
 def test_batches_and_callbacks_of_fit_go_through_pauses(pausing: Session, several: int) -> None:
     model = keras.Sequential([keras.layers.Input([4]), keras.layers.Dense(1)])

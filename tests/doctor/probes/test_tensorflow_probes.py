@@ -126,6 +126,7 @@ def test_a_pipeline_is_known_as_it_ran(session: Session) -> None:
     assert tallied(session, "sync") == {}
 
 
+@pytest.mark.slow
 def test_what_the_tuner_runs_is_not_the_programs_input(session: Session) -> None:
     tuned = stoker.tune(tf.data.Dataset.range(200).map(lambda n: n * 2).batch(4))
     ((site, report),) = session.measurements()[InputPart].tunings

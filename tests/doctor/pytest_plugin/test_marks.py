@@ -269,6 +269,7 @@ def test_dies():
 CACHE = build.cache_directory().parent
 
 
+@pytest.mark.slow
 def test_the_software_gpu_fixture(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STOKER_CACHE_DIR", str(CACHE))
     if missing := no_software_gpu():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.doctor.software_gpu.conftest import Run
 
 
+@pytest.mark.slow
 def test_the_programs_own_time_counts_as_it_is(run: Run) -> None:
     fact = run("clock")["sleep"]
     assert 0.199 <= fact["virtual"] <= fact["real"]

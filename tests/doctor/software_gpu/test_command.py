@@ -82,6 +82,7 @@ def test_it_is_refused_where_tensorflow_sees_another_gpu(run: Run) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_environment_enables_it_after_tensorflow_was_imported(run: Run) -> None:
     code = (
         "import tensorflow as tf\n"

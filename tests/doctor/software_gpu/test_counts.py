@@ -52,6 +52,7 @@ def counted(facts: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", EXPECTED)
 def test_exact_counts(run: Run, case: str) -> None:
     fact = run("counts")[case]
@@ -78,16 +79,19 @@ def test_keras_fit_exactly(run: Run) -> None:
     assert (fact["h2d"], fact["d2h"], fact["syncs"], fact["launches"]) == ([32, 2404], [13, 56], 9, 173)
 
 
+@pytest.mark.slow
 def test_a_second_run_prints_the_same_counts(run: Run) -> None:
     first, second = run("counts"), run("counts", attempt=2)
     assert counted(first) == counted(second)
 
 
+@pytest.mark.slow
 def test_both_clocks_count_the_same(run: Run) -> None:
     first, second = run("counts"), run("counts", "deterministic")
     assert counted(first) == counted(second)
 
 
+@pytest.mark.slow
 def test_the_deterministic_clock_prints_the_same_times(run: Run) -> None:
     first, second = run("counts", "deterministic"), run("counts", "deterministic", attempt=2)
     for case in first:

@@ -62,6 +62,7 @@ def test_a_meter_tells_what_one_call_did(run: Run) -> None:
     assert 0 < read["wait_ns"] + read["copy_ns"] <= read["elapsed_ns"]
 
 
+@pytest.mark.slow
 def test_hidden_devices_stay_hidden(run: Run) -> None:
     fact = run("hidden")
     assert fact == {"none": 0, "second_only": ["GPU:0"], "launches": [0, 1], "device": "CPU:0"}

@@ -27,6 +27,7 @@ if ALL_CASES:
 NO_LAUNCH = {"identity", "reshape", "expand_dims", "squeeze", "crop_and_resize"}
 
 
+@pytest.mark.slow
 def test_at_least_150_ops_agree_with_the_cpu(run: Run) -> None:
     facts = run("parity")
     failed = {name: fact["error"] for name, fact in facts.items() if "error" in fact}

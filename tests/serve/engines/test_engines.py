@@ -36,6 +36,7 @@ def _own_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "PLANS", tmp_path / "plans")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["xla", *ENGINES])
 def test_its_answers_are_the_models(pets: tuple[keras.Model, Path], engine: str) -> None:
     predictor = stoker.Predictor(pets[1], engine=engine)
@@ -92,6 +93,7 @@ def test_the_choice_is_measured_told_and_remembered(pets: tuple[keras.Model, Pat
         assert stoker.Predictor(pets[1]).engine.figures is not None
 
 
+@pytest.mark.slow
 def test_an_engine_with_other_answers_is_refused(
     pets: tuple[keras.Model, Path], engine: str, tmp_path: Path
 ) -> None:

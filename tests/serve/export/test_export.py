@@ -50,6 +50,7 @@ def over_rest(path: Path, instances: list[Any]) -> list[Any]:
     return predictions
 
 
+@pytest.mark.slow
 def test_a_table_takes_its_raw_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     frame = mixed(200)
     frame.loc[::9, "weight"] = np.nan
@@ -92,6 +93,7 @@ def test_a_table_takes_its_raw_rows(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "model.keras is not what was exported" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 def test_null_is_what_was_missing_in_training_whatever_the_file(tmp_path: Path, form: str) -> None:
     """A CSV file has the empty text for it, which is a category; JSON lines have null, which is none."""
@@ -115,6 +117,7 @@ def test_null_is_what_was_missing_in_training_whatever_the_file(tmp_path: Path, 
     assert made.signature == Signature.from_json(made.signature.to_json())
 
 
+@pytest.mark.slow
 def test_columns_may_be_called_anything(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     random = np.random.default_rng(0)
     names = ["é", "名前", " spaced ", "_x", "%", "", "x", "X", "a/b", "1st", "class", "self"]
@@ -138,6 +141,7 @@ def test_columns_may_be_called_anything(tmp_path: Path, caplog: pytest.LogCaptur
     np.testing.assert_allclose(over_rest(tmp_path / "bundle", rows), predicted[:5], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_texts_are_taken_as_text(tmp_path: Path) -> None:
     for name, words in (("good", "fine nice sun"), ("bad", "rain cold mud")):
         (tmp_path / "texts" / name).mkdir(parents=True)

@@ -114,6 +114,7 @@ def test_from_training_to_the_server(tmp_path: Path, store: address.Address, cap
     assert f"is not the file that run {history.run} made: it has been replaced" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken_off", [False, True], ids=["to the end", "by Ctrl-C"])
 def test_a_run_with_checkpoints_is_exported(tmp_path: Path, store: address.Address, broken_off: bool) -> None:
     class Interrupt(keras.callbacks.Callback):

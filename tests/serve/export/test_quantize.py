@@ -176,6 +176,7 @@ def test_from_a_file_to_answers(
     assert not describe_difference(field, answers["classes"], wanted, {}, allowed)
 
 
+@pytest.mark.slow
 def test_a_table_with_half_the_bits(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     lines = [

@@ -25,12 +25,14 @@ def simulate(rate: float, seed: int, rollouts: int = ROLLOUTS) -> Counter[Conclu
     return Counter(conclude(random.random(REQUESTS) < rate) for _ in range(rollouts))
 
 
+@pytest.mark.slow
 def test_an_equal_model_is_rarely_called_different() -> None:
     """Models that change just as many rows as may change are the hardest ones."""
     assert simulate(0.01, seed=1)[Conclusion.DIFFERENT] <= ROLLOUTS // 100
     assert simulate(0.0, seed=2, rollouts=20) == {Conclusion.SAME: 20}
 
 
+@pytest.mark.slow
 def test_a_drop_of_two_points_is_found() -> None:
     """Whoever is right in two points fewer of the rows has changed at least those; here, no others."""
     assert simulate(0.02, seed=3)[Conclusion.DIFFERENT] >= 95 * ROLLOUTS // 100

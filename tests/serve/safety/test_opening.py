@@ -267,6 +267,7 @@ def test_a_table_from_a_vocabulary_file_is_exported_and_answers(tmp_path: Path) 
         assert not np.array_equal(answers["output"][0], answers["output"][1])
 
 
+@pytest.mark.slow
 def test_an_operation_of_the_users_own_is_exported_when_allowed(tmp_path: Path) -> None:
     import tensorflow as tf
 

@@ -59,6 +59,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_query_is_of_what_the_server_prints(printed: dict[str, set[str]]) -> None:
     for expression in expressions():
         names = set(re.findall(r"stoker_\w+", expression))

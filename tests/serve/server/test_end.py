@@ -88,6 +88,7 @@ def versions(server: Logged) -> list[str]:
     return [one["version"] for one in server.ask("/v1/models/model")[1]["model_version_status"]]
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_neither_answers_nor_new_bundles(served: Logged, pets: tuple[Any, Path]) -> None:
     served.limit_files(0)
     assert served.ask(PREDICT, {"instances": [ONE]})[0] == 200

@@ -98,6 +98,7 @@ def server(place: Path) -> Iterator[ModelServer]:
     running.process.wait()
 
 
+@pytest.mark.slow
 def test_it_serves_the_list_of_models(server: ModelServer) -> None:
     assert server.ask("/v1/models/half:predict", {"instances": [[2.0]]}) == (200, b'{"predictions":[[3.0]]}')
     status = json.loads(server.ask("/v1/models/half")[1])

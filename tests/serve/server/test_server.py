@@ -125,6 +125,7 @@ def test_a_worker_killed_under_load_loses_only_its_own_requests(server: Server) 
 
 
 def test_the_ledger_accounts_for_all_of_a_request(server: Server) -> None:
+    assert server.ask("/v1/models/model:predict", {"instances": [ONE]})[0] == 200
     status, body = server.ask("/ledger")
     assert status == 200
     told = json.loads(body)["model"]
@@ -153,6 +154,7 @@ def test_what_is_no_http_does_not_hurt(server: Server) -> None:
 
 
 def test_it_ends_gracefully(server: Server) -> None:
+    assert server.ask("/v1/models/model:predict", {"instances": [ONE]})[0] == 200
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(HANGS_S) == 0
     assert server.said("Traceback") == 0

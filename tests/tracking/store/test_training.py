@@ -75,6 +75,7 @@ def test_fit_keeps_what_it_did(model: Any, data: tuple[Any, Any]) -> None:
     assert reader.points(row.id, "epoch")[-1][0] == 9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "name", "shown"),
     [

@@ -33,6 +33,7 @@ def train(plan: dict[str, Any], kind: Any = stoker.Trainer, **options: Any) -> t
     return model, trainer.fit(X, Y, plan={"jit": "none", **plan}, **data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -109,6 +109,7 @@ def adversaries() -> tuple[dict[str, Any], dict[str, Any]]:
     return {"critic": critic, "generator": generator}, optimizers
 
 
+@pytest.mark.slow
 def test_adversarial_training_with_gradient_penalty() -> None:
     rows = plain.data()[0]
     models, optimizers = adversaries()

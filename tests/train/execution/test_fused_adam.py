@@ -92,6 +92,7 @@ class Halved(keras.optimizers.Adam):
         super().update_step(gradient, variable, learning_rate / 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "optimizer",
     [

@@ -52,6 +52,7 @@ def test_xla_compiles_the_kernel_to_the_same() -> None:
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4, err_msg=one.path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -138,6 +139,7 @@ def of_rows(unbuilt: bool) -> Any:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbuilt", [False, True])
 def test_rows_of_a_table_are_normalised_and_updated_with_the_bits_of_keras(unbuilt: bool) -> None:
     x, y = images()

@@ -27,6 +27,7 @@ vendor_id\t: GenuineIntel
 """
 
 
+@pytest.mark.slow
 def test_the_next_process_takes_what_was_compiled_and_gets_the_same_bits(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.train.programs.keep_compilations", "kept", "kept", "off"],

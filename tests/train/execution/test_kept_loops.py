@@ -35,6 +35,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[weakref.ref[BatchFeed]]:
     return feeds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plan", ["resident", "streamed"])
 def test_after_a_run_its_data_can_go(made: list[weakref.ref[BatchFeed]], plan: str) -> None:
     model = models.dense()

@@ -341,6 +341,7 @@ class Notes(keras.callbacks.Callback):
         self.calls.append("end")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_after", [99, 1])
 @pytest.mark.parametrize("per_execution", [1, 2])
 @pytest.mark.parametrize("data", ["rows", "dataset", "dataset of unknown length"])

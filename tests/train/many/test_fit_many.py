@@ -224,6 +224,7 @@ def test_members_stop_by_themselves(restore: bool) -> None:
         )
 
 
+@pytest.mark.slow
 def test_a_callback_may_change_one_member() -> None:
     def callbacks(config: Any) -> list[keras.callbacks.Callback]:
         return [

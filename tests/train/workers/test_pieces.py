@@ -180,6 +180,7 @@ def test_a_worker_does_not_train_a_model_of_no_strategy(
     assert int(model.optimizer.iterations) == 1
 
 
+@pytest.mark.slow
 def test_a_port_that_is_in_use_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

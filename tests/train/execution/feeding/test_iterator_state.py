@@ -93,6 +93,7 @@ def test_later_epochs_of_a_seeded_shuffle_come_in_their_order() -> None:
     assert drawn(iter(again), 100) == epochs[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", ["known", "unknown"])
 @pytest.mark.parametrize("taken", [0, 3, 8, 9, 10])
 def test_the_epochs_after_a_resumed_one_have_their_order_too(length: str, taken: int) -> None:
