@@ -4,7 +4,7 @@
     stoker compare before.json after.json --html compare.html
     stoker compare A1,A2,A3 B1,B2,B3 --fail-if-slower 5%
 
-A side is a run's id, the beginning of one, or a record's file; several are separated by commas. The verdict takes
+A side is a run's id, the beginning of one, latest, or a record's file; commas separate several. The verdict takes
 noise into account: between the steps of a run, as measured, and between runs, as several runs per side show it (one
 run per side shows none, so --noise is assumed). A run that crashed is not judged by its speed: the verdict is that it
 failed. Exit code: 0; 1 if --fail-if-slower is given and B failed, or is slower by more than that with 95 % confidence;

@@ -20,8 +20,6 @@ from stoker.errors import UsageError
 from stoker.printing import print_note
 from stoker.tracking.store import record_files
 
-_LATEST = "latest"
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of `stoker price [ID] [--experiments TIME]`, and those of `stoker whatif`."""
@@ -35,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     """Time the repairs, save the prices, and answer as `stoker whatif` does."""
     if args.experiments == 0.0:
         raise UsageError("--experiments off times nothing: `stoker whatif` prices the run as it is saved")
-    path = record_files.resolve(None if args.id == _LATEST else args.id)
+    path = record_files.resolve(args.id)
     record = record_files.read(path)
     try:
         with quiet_tensorflow():

@@ -20,7 +20,7 @@ from stoker.tracking.store import record_files
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of `stoker report [ID] [--html PATH] [--trace PATH] [--json PATH]`."""
     parser.add_argument(
-        "id", type=local_path, nargs="?", help="a run's id, or the beginning of one, or a record's file"
+        "id", type=local_path, nargs="?", help="a run's id, the beginning of one, latest, or a record's file"
     )
     parser.add_argument(
         "--html", type=local_path, metavar="PATH", help="write one self-contained page to PATH instead"

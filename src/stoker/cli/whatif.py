@@ -40,7 +40,7 @@ _SIZES = (8, 64, 1024)
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options `[ID] [--without WHAT]... [--device-profile P] [--batch 4x] [--workers N] [--json]`."""
     parser.add_argument(
-        "id", type=local_path, nargs="?", help="a run's id, or the beginning of one, or a record's file"
+        "id", type=local_path, nargs="?", help="a run's id, the beginning of one, latest, or a record's file"
     )
     parser.add_argument(
         "--without", action="append", default=[], metavar="WHAT", help="a kind, FILE:LINE, or all; repeatable"

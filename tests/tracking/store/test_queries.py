@@ -67,6 +67,7 @@ def test_runs_are_found_by_the_beginning_of_their_id(
     flush()
     with queries.open_reader(store) as reader:
         assert reader.resolve("ab_") == "ab_1"
+        assert reader.resolve("latest") == reader.resolve(None) == "abc2"
         assert reader.resolve("abc1") == "abc1"
         assert reader.children(outer.id, 10) == ["abc1", "abc2"]
         with pytest.raises(RecordError, match="2 runs whose ids begin with 'abc'"):

@@ -53,6 +53,7 @@ def test_runs_are_found_by_the_beginning_of_their_id(tmp_path: Path) -> None:
     for name in ("20260101-000000-aaaa", "20260101-000001-bbbb"):
         record_files.write(sample_record(), tmp_path / f"{name}.json")
     assert record_files.resolve(None, tmp_path).stem == "20260101-000001-bbbb"
+    assert record_files.resolve("latest", tmp_path).stem == "20260101-000001-bbbb"
     assert record_files.resolve("20260101-000000", tmp_path).stem == "20260101-000000-aaaa"
     with pytest.raises(RecordError, match="2 runs whose ids begin with '2026'"):
         record_files.resolve("2026", tmp_path)

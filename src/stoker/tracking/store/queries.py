@@ -16,7 +16,7 @@ from stoker.tracking.store.address import Address
 from stoker.tracking.store.connections import Connection, Row
 from stoker.tracking.store.delivery import adopt_spools
 from stoker.tracking.store.plain_values import JsonObject
-from stoker.tracking.store.record_files import describe_matches
+from stoker.tracking.store.record_files import LATEST, describe_matches
 from stoker.tracking.store.schema import ArtifactLink, AuditRow, RunRow, SeriesRow
 
 # A running run reports every ten seconds; after this long without a report, it must have been killed.
@@ -98,12 +98,12 @@ class Reader:
         return list(found.values())
 
     def resolve(self, run: str | None) -> str:
-        """Return the id of the run that starts with this text; of the newest run if None.
+        """Return the id of the run that starts with this text; of the newest run if None or `latest`.
 
         Raises:
             RecordError: no run has such an id, or several do.
         """
-        if run is None:
+        if run is None or run == LATEST:
             rows = self.select("SELECT id FROM runs ORDER BY started DESC LIMIT 1")
         else:
             escaped = run.replace("/", "//").replace("%", "/%").replace("_", "/_")
@@ -114,7 +114,7 @@ class Reader:
             if (run,) in rows:
                 return run
         if len(rows) != 1:
-            found = "no run" if run is None else describe_matches(run, len(rows))
+            found = "no run" if run in (None, LATEST) else describe_matches(run, len(rows))
             raise RecordError(f"{found} in the store: `stoker runs` lists them")
         return str(rows[0][0])
 

@@ -18,6 +18,8 @@ from stoker.records import SCHEMA, Damaged, ProfilerWindow, Record, plain
 DIRECTORY = RUNS
 # The suffix of the id of a job's own record, stored beside those of its workers.
 OF_JOB = "-job"
+# Names the newest run, wherever a run is asked for.
+LATEST = "latest"
 # An id becomes a file name, so it must have no separators, not be hidden, and not lead elsewhere.
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 
@@ -136,9 +138,9 @@ def describe_matches(text: str, count: int) -> str:
 
 
 def resolve(run_id: str | None, directory: Path = DIRECTORY) -> Path:
-    """Find a record by the run's id, a unique start of it, or a file name; the last record if None."""
+    """Find a record by the run's id, a unique start of it, or a file name; the last record if None or `latest`."""
     known = ids(directory)
-    if run_id is None:
+    if run_id is None or run_id == LATEST:
         if not known:
             raise RecordError(f"no runs in {directory}: start one with `stoker run train.py`")
         return path_of(known[-1], directory)
