@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from stoker.errors import ArgumentError
-from stoker.serve.rows import as_rows, refuse_booleans
-from stoker.serve.signature import Field
+from stoker.serve.rows import as_rows, as_tensors, check_shapes, refuse_booleans
+from stoker.serve.signature import Field, TensorField
 
 AGE = Field("age", "float32", (), "age", "number")
 CITY = Field("city", "string", (), "city", "category")
@@ -163,3 +163,14 @@ def test_lists_of_numbers_are_taken_as_they_come_and_nothing_else_is() -> None:
             as_rows(field, wrong)
     alone = as_rows((Field("x", "float32", (), "x"),), np.array(1.0, np.float32))
     assert (alone.count, alone.alone) == (1, True)
+
+
+def test_a_declared_scalar_is_not_checked_because_old_exporters_declare_nothing_else() -> None:
+    for declared, fits in (((), True), ((None,), True), ((2,), False)):
+        fields = (TensorField("x", "float32", (), "x", declared=declared),)
+        rows = as_tensors(fields, {"x": [1.0]}, joins=False)
+        if fits:
+            check_shapes(fields, rows, any_rows=False)
+        else:
+            with pytest.raises(ArgumentError, match=r"shape \[2\], got \[1\]"):
+                check_shapes(fields, rows, any_rows=False)

@@ -152,7 +152,8 @@ def _find_boolean(given: object) -> bool | None:
 def check_shapes(fields: Sequence[TensorField], rows: InputRows, any_rows: bool) -> None:
     """Refuse tensors that have other sizes than the signature declares; what it leaves free, the model decides.
 
-    Sizes of 1 at the end may be left out, as clients of TensorFlow Serving do: a list of numbers for `[?, 1]`.
+    Sizes of 1 at the end may be left out, as clients of TensorFlow Serving do: a list of numbers for `[?, 1]`. And old
+    exporters declare `[]` for tensors of any shape.
 
     Args:
         fields: the inputs.
@@ -164,7 +165,7 @@ def check_shapes(fields: Sequence[TensorField], rows: InputRows, any_rows: bool)
     """
     for field, array in zip(fields, rows.arrays, strict=True):
         declared = field.declared
-        if declared is not None and not _fits_declared(declared, array.shape, any_rows):
+        if declared and not _fits_declared(declared, array.shape, any_rows):
             raise RowError(
                 f"{field.name!r}: the model takes a tensor of shape {_sizes(declared)}, got {list(array.shape)}"
             )
