@@ -42,7 +42,8 @@ MLP = {
     "sequential/dense_2": 4 * 513 * 10,
 }
 CASES = (
-    Expected("own_loop", ("optimizer", "gradients", "weights", "activations", "input"), MLP),
+    # Its peak is in the backward pass or in the update, where activations are gone: threads decide that.
+    Expected("own_loop", ("optimizer", "gradients", "weights", "input"), MLP),
     Expected("eager_loop", ("gradients", "activations", "input", "weights"), {}),
     Expected("fit", ("gradients", "optimizer", "activations", "input"), {"sequential/dense": 4 * 32769 * 64}),
     Expected("gan", ("gradients", "optimizer", "input"), {"sequential_1/dense_2": 4 * 785 * 512}),
