@@ -7,6 +7,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 import keras
 import pytest
@@ -37,6 +38,15 @@ def test_a_tensor_counts_if_it_lived_to_the_end_of_the_window() -> None:
     inventory.end_window()
     del kept
     assert inventory.holdings("/GPU:0") == [held]
+
+
+def test_what_another_thread_is_just_making_is_left_for_the_next_time() -> None:
+    done = tf.Variable(1.0), keras.layers.Dense(3, name="done"), keras.optimizers.SGD(), keras.metrics.Mean()
+    kinds: list[Any] = [type(one) for one in done[1:]]
+    begun = [*(kind.__new__(kind) for kind in kinds), object.__new__(type(done[0]))]
+    inventory = take_inventory(Births(), has_keras=True)
+    assert inventory.named["done"]() is done[1]
+    del begun
 
 
 @pytest.mark.slow

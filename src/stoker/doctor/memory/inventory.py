@@ -130,25 +130,30 @@ def _constants(graph: Graph) -> Iterator[Holding]:
 
 def _find(has_keras: bool) -> _Found:
     found = _Found()
-    wanted: list[tuple[type, list[Any]]] = [
-        (eager.tensor_type(), found.tensors),
-        (eager.variable_type(), found.variables),
-        (graphs.graph_type(), found.graphs),
+    # Each type, where its objects go, and attributes that an object has once it is made: another thread may be making
+    # some of them now.
+    wanted: list[tuple[type, list[Any], tuple[str, ...]]] = [
+        (eager.tensor_type(), found.tensors, ()),
+        (eager.variable_type(), found.variables, ("name",)),
+        (graphs.graph_type(), found.graphs, ()),
     ]
+    of_keras = ("name", "variables")
     if has_keras:
         import keras
 
         wanted += [
-            (keras.Layer, found.layers),
-            (keras_optimizers.optimizer_type(), found.optimizers),
-            (keras.Metric, found.metrics),
+            (keras.Layer, found.layers, of_keras),
+            (keras_optimizers.optimizer_type(), found.optimizers, of_keras),
+            (keras.Metric, found.metrics, of_keras),
         ]
-    lists: dict[type, list[Any]] = {}
-    for base, target in wanted:
+    lists: dict[type, tuple[list[Any], tuple[str, ...]]] = {}
+    for base, target, made in wanted:
         for kind in _with_subclasses(base):
-            lists.setdefault(kind, target)
+            lists.setdefault(kind, (target, made))
     for thing in _living(lists):
-        lists[type(thing)].append(thing)
+        target, made = lists[type(thing)]
+        if all(hasattr(thing, attribute) for attribute in made):
+            target.append(thing)
     return found
 
 
