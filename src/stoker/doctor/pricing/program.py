@@ -94,10 +94,10 @@ def of(record: Record) -> Program | None:
         verified=tuple(record.tables.verified),
     )
     program = share_out(release_foreign_ops(calibrate(program), record.findings), record.findings)
-    return _joined(with_marked_parts(program, record.findings), record.findings)
+    return _join_alike_pieces(with_marked_parts(program, record.findings), record.findings)
 
 
-def _joined(program: Program, findings: Sequence[Finding]) -> Program:
+def _join_alike_pieces(program: Program, findings: Sequence[Finding]) -> Program:
     """Return the program with alike pieces joined, which makes replaying it many times quicker.
 
     A device that works alongside the host cares about the order of pieces.

@@ -1,7 +1,7 @@
 """Deliver batches, each exactly once: to the store, or to the spool while the store cannot be written.
 
 A batch is committed together with its number, so a batch whose commit was not confirmed can be delivered again. One
-thread at a time works with a `EventDelivery`; `unsent` holds what it has not delivered yet, oldest first.
+thread at a time works with an `EventDelivery`; `unsent` holds what it has not delivered yet, oldest first.
 """
 
 from __future__ import annotations
